@@ -12,11 +12,13 @@ outside.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +31,9 @@ Inside = Callable[..., Any]
 
 # Longer texts of cells are cut.
 PART = 2500
+
+# How long races at random go on; `make verify-long` sets more.
+RACE_SECONDS = float(os.environ.get("IPYBOX_TEST_RACE_SECONDS", "0"))
 
 
 def script(*probes: str) -> str:
@@ -73,6 +78,16 @@ class Hand:
         self.process.stdout.close()
         assert self.process.wait(120) == 0, self.said()
         return self.said()
+
+
+def rounds() -> Iterator[int]:
+    """Numbers from 0 on, at least one, until the time for a race is over."""
+    end = time.monotonic() + RACE_SECONDS
+    yield 0
+    for number in itertools.count(1):
+        if time.monotonic() > end:
+            return
+        yield number
 
 
 @contextmanager

@@ -6,6 +6,7 @@ git is in test_names_git.py, Python's libraries in test_software.py.
 
 from __future__ import annotations
 
+import harness
 import pytest
 from box import Box, make_settings
 from names_hand import hand
@@ -50,6 +51,31 @@ for mode in ("delete", "truncate", "persist", "wal"):
         /usr/bin/python3 -m venv --without-pip --symlinks env; env/bin/python -c 'import sys
 assert sys.prefix.endswith("/env")'; env/bin/python -m compileall -q env; rm -r env
         """,
+    "pip": """
+        /usr/bin/python3 -m venv env
+        mkdir -p source/things; cd source; for n in $(seq 300); do echo "n = $n" >things/m$n.py; done
+        echo 'def run(): pass' >>things/m1.py
+        printf '[project]\\nname = "things"\\nversion = "1"\\nscripts.thing = "things.m1:run"\\n
+[build-system]\\nrequires = []\\nbuild-backend = "backend"\\nbackend-path = ["."]\\n' >pyproject.toml
+        cat >backend.py <<'END'
+import pathlib, zipfile
+def build_wheel(directory, *_):
+    name, info = "things-1-py3-none-any.whl", "things-1.dist-info/"
+    with zipfile.ZipFile(pathlib.Path(directory, name), "w") as wheel:
+        for path in pathlib.Path("things").iterdir(): wheel.write(path)
+        wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: things\\nVersion: 1\\n")
+        wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
+        wheel.writestr(info + "entry_points.txt", "[console_scripts]\\nthing = things.m1:run\\n")
+        wheel.writestr(info + "RECORD", "")
+    return name
+END
+        cd ..; pip() { env/bin/python -m pip --disable-pip-version-check "$@"; }
+        pip wheel -q --no-index --no-cache-dir -w wheels ./source
+        pip install -q --no-index --no-cache-dir wheels/*.whl; env/bin/thing
+        env/bin/python -c 'from things.m300 import n; assert n == 300'
+        pip install -q --no-index --no-cache-dir --force-reinstall wheels/*.whl
+        pip uninstall -qy things; ! test -e env/bin/thing
+        """,
     "processes": """
         cat >m.py <<'END'
 import asyncio, multiprocessing
@@ -78,6 +104,29 @@ END
 @pytest.mark.parametrize("work", WORK)
 def test_work(box: Box, user: str, work: str, deny_read: list[str]) -> None:
     done = box(["bash", "-exc", WORK[work]], make_settings(denyRead=deny_read), user=user)
+    assert done.returncode == 0, done.stderr
+
+
+NPM = """
+    export HOME=$PWD/home PATH={path}:$PATH npm_config_update_notifier=false
+    mkdir -p home tool/lib project; cd tool
+    for n in $(seq 300); do echo "module.exports = $n" >lib/$n.js; done
+    echo '{{"name": "tool", "version": "1.0.0", "bin": "tool.js", "files": ["lib", "tool.js"]}}' \
+        >package.json
+    printf '#!/usr/bin/env node\\nconsole.log(require("./lib/300"))\\n' >tool.js
+    npm pack --silent --pack-destination ..; cd ../project
+    npm init -y >/dev/null; npm install --offline --no-audit --no-fund ../tool-1.0.0.tgz
+    test "$(node_modules/.bin/tool)" = 300; test "$(npm exec --offline tool)" = 300
+    rm -r node_modules; npm ci --offline --no-audit --no-fund; npm uninstall --no-audit tool
+    test ! -e node_modules/.bin/tool
+"""
+
+
+@pytest.mark.parametrize("deny_read", [[], ["**/*.key"]], ids=["writes", "all"])
+def test_npm(box: Box, deny_read: list[str]) -> None:
+    """As root: an ordinary user does not see where the tests keep npm."""
+    work = NPM.format(path=harness.CACHE / "node/bin")
+    done = box(["bash", "-exc", work], make_settings(denyRead=deny_read))
     assert done.returncode == 0, done.stderr
 
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replacements for pidfd_open and pidfd_send_signal, which the valgrind of Debian 12 does not
- * support. scripts/check-memory preloads them into programs that run under valgrind.
+ * Replacements for pidfd_open, pidfd_send_signal and openat2, which the valgrind of Debian 12 does
+ * not support. scripts/check-memory preloads them into programs that run under valgrind.
  *
  * Use them in tests only. pidfd_send_signal sends the signal by pid, so it can hit another process
- * that has reused the pid. pidfd_open always fails, so no sandbox can start.
+ * that has reused the pid. pidfd_open always fails, so no sandbox can start. openat2 fails, too, so
+ * src/base/beneath.c walks directory by directory.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -56,8 +57,10 @@ syscall(long number, ...)
     va_end(list);
     if (number == SYS_pidfd_send_signal)
         return signal_pidfd((int) values[0], (int) values[1]);
-    if (number == SYS_pidfd_open) {
-        errno = ENOSYS; /* like valgrind, but without a warning for each call */
+    if (number == SYS_pidfd_open || number == SYS_openat2) {
+        /* Like valgrind, but without a warning for each call. It would go into valgrind's log, and
+         * be fatal in tests that limit the size of files. */
+        errno = ENOSYS;
         return -1;
     }
     long (*next)(long, ...) = (long (*)(long, ...)) dlsym(RTLD_NEXT, "syscall");

@@ -26,7 +26,7 @@
 #define MAX_TRIES 1000
 /* Of a directory that is listed. */
 #define MAX_ENTRIES 4096
-#define MAX_FD_PATH 32
+#define MAX_FD_NUMBER 16
 
 static int
 open_below(int directory, const char *path, int flags, uint64_t resolve)
@@ -40,13 +40,13 @@ open_below(int directory, const char *path, int flags, uint64_t resolve)
     return fd;
 }
 
-/* What the system calls an open file. Returns 0 or an errno. */
+/* What the system calls an open file of ours. Returns 0 or an errno. */
 static int
-read_name_of(int fd, char *ret_text, size_t size)
+read_name_of(const IpbCaller *caller, int fd, char *ret_text, size_t size)
 {
-    char link[MAX_FD_PATH];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, ret_text, size);
+    char number[MAX_FD_NUMBER];
+    snprintf(number, sizeof number, "%d", fd);
+    ssize_t n = readlinkat(caller->own_fds, number, ret_text, size);
     if (n < 0)
         return errno;
     if ((size_t) n >= size || n >= PATH_MAX)
@@ -117,7 +117,7 @@ take_target(Walk *walk, int fd)
         return 0;
     }
     char name[PATH_MAX + 1];
-    int result = read_name_of(target, name, sizeof name);
+    int result = read_name_of(walk->caller, target, name, sizeof name);
     if (result != 0)
         return result;
     return name[0] == '/' ? go_to(walk, name) : ENOTDIR;
@@ -217,7 +217,7 @@ walk_to(IpbCaller *caller, int base, const char *path, unsigned *n_links, int *r
     Walk walk = {.caller = caller, .n_links = *n_links, .target = -1};
     int result = 0;
     if (path[0] != '/')
-        result = read_name_of(base, walk.real, sizeof walk.real);
+        result = read_name_of(caller, base, walk.real, sizeof walk.real);
     if (result == 0 && path[0] != '/' && walk.real[0] != '/')
         result = ENOTDIR;
     if (strcmp(walk.real, "/") == 0)
@@ -265,7 +265,7 @@ look_up_at_once(IpbCaller *caller, int base, const char *path, int *ret_fd)
         return *ret_fd < 0 ? errno : 0;
     /* ".." or an absolute link leads out of the directory: start at the root. */
     char full[2 * PATH_MAX + 2];
-    int result = read_name_of(base, full, PATH_MAX + 1);
+    int result = read_name_of(caller, base, full, PATH_MAX + 1);
     if (result != 0)
         return result;
     size_t size = strlen(full);
@@ -290,9 +290,9 @@ look_up(IpbCaller *caller, int base, const char *path, unsigned *n_links, int *r
 
 /* Fills @path, whose fd was found. */
 static int
-finish(IpbCallerPath *path)
+finish(const IpbCaller *caller, IpbCallerPath *path)
 {
-    int result = read_name_of(path->fd, path->real, PATH_MAX + 1);
+    int result = read_name_of(caller, path->fd, path->real, PATH_MAX + 1);
     path->is_too_deep = result == ENAMETOOLONG && !path->is_whole;
     if (path->is_too_deep)
         path->real[0] = '\0';
@@ -359,7 +359,7 @@ find_from(IpbCaller *caller, int *base, const char *text, IpbCallerPath *path)
         result = look_up(caller, *base, directory, &path->n_links, &path->fd, &is_target);
     }
     if (result == 0)
-        result = finish(path);
+        result = finish(caller, path);
     if (result != 0)
         ipb_caller_path_clear(path);
     return result;
@@ -396,7 +396,7 @@ follow_last_in_proc(IpbCaller *caller, IpbCallerPath *path)
     path->is_whole = true;
     path->is_descriptor = is_target;
     path->n_links = n_links;
-    return finish(path);
+    return finish(caller, path);
 }
 
 int
@@ -430,7 +430,7 @@ ipb_caller_path_of_fd(IpbCaller *caller, int fd, IpbCallerPath *ret_path)
     ret_path->fd = open_base(caller, fd);
     if (ret_path->fd < 0)
         return errno;
-    int result = finish(ret_path);
+    int result = finish(caller, ret_path);
     if (result != 0)
         ipb_caller_path_clear(ret_path);
     return result;

@@ -174,6 +174,14 @@ find_oldest(const IpbCallers *callers)
     return oldest;
 }
 
+static bool
+open_own_fds(IpbCallers *callers)
+{
+    if (callers->own_fds < 0)
+        callers->own_fds = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return callers->own_fds >= 0;
+}
+
 IpbCaller *
 ipb_callers_get(IpbCallers *callers, pid_t pid)
 {
@@ -188,12 +196,15 @@ ipb_callers_get(IpbCallers *callers, pid_t pid)
         break;
     }
     IpbCaller caller;
+    if (!open_own_fds(callers))
+        return NULL;
     if (!open_caller(&caller, pid)) {
         int saved = errno;
         clear_caller(&caller);
         errno = saved;
         return NULL;
     }
+    caller.own_fds = callers->own_fds;
     /* A umask that was just announced may not be set yet. */
     for (size_t i = 0; i < callers->n; i++)
         if (callers->callers[i].group == caller.group)
@@ -210,6 +221,7 @@ ipb_callers_clear(IpbCallers *callers)
 {
     while (callers->n > 0)
         drop(callers, callers->n - 1);
+    ipb_fd_close(&callers->own_fds);
 }
 
 void

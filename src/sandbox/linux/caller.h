@@ -27,6 +27,7 @@ typedef struct {
     bool is_pidfd_of_thread;
     int proc_fd; /* owned: its directory in /proc */
     int root_fd; /* owned; -1 until it is needed */
+    int own_fds; /* borrowed: that of the IpbCallers */
     uint64_t last_use;
 } IpbCaller;
 
@@ -34,7 +35,10 @@ typedef struct {
     IpbCaller callers[IPB_CALLERS_MAX];
     size_t n;
     uint64_t n_uses;
+    int own_fds; /* owned: our own directory /proc/self/fd; -1 until it is needed */
 } IpbCallers;
+
+#define IPB_CALLERS_INIT {.own_fds = -1}
 
 /* Returns the caller, borrowed until the next call of this function, or NULL with errno if the
  * thread has ended. It is known to be the one that asked only if the notification is still valid

@@ -332,7 +332,16 @@ is_directory(int fd)
     return fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Without O_CREAT first: what exists and what is created are judged differently. */
+static bool
+may_create(const Call *call, const IpbCallerPath *path)
+{
+    const IpbNameAttempt attempt = {
+        .action = IPB_NAME_CREATE, .kind = IPB_NAME_FILE, .path = path, .is_quiet = true};
+    return ipb_name_guard_judge(&call->calls->guard, call->caller, &attempt, NULL) == 0;
+}
+
+/* Unless the file may also be created, without O_CREAT first: what exists and what is created are
+ * judged differently. */
 static int
 open_named(const Call *call, const IpbCallerPath *path, const Opening *opening)
 {
@@ -344,6 +353,8 @@ open_named(const Call *call, const IpbCallerPath *path, const Opening *opening)
             int result = judge_opening(call, path, opening);
             if (result != 0)
                 return !creates && !is_there(path) ? -ENOENT : -result;
+            if (creates && may_create(call, path))
+                return open_at(path, opening->flags, opening->mode);
             int fd = open_at(path, opening->flags & ~(O_CREAT | O_EXCL), 0);
             if (fd >= 0 && creates && is_directory(fd)) {
                 ipb_fd_close(&fd);

@@ -11,6 +11,8 @@ static int
 report(const IpbNameGuard *guard, const IpbCaller *caller, const IpbNameAttempt *attempt,
        const IpbNameRule *rule, const char *reason)
 {
+    if (attempt->is_quiet)
+        return EACCES;
     IpbDenialRecord record = {
         .denial = {.kind = IPB_DENIED_NAME,
                    .action = attempt->action,
@@ -75,6 +77,8 @@ judge_name(IpbNameGuard *guard, IpbCaller *caller, const IpbNameAttempt *attempt
     /* All that is in a directory gets other names with it. */
     bool is_moved = attempt->source != NULL && attempt->kind == IPB_NAME_DIRECTORY;
     if ((judgement.is_structural || is_moved) && guard->lock != IPB_NAMES_ALONE) {
+        if (attempt->is_quiet)
+            return EACCES;
         guard->wants_to_be_alone = true;
         return EAGAIN;
     }

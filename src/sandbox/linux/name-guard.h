@@ -38,6 +38,7 @@ typedef struct {
     const IpbCallerPath *source; /* of a PUT by rename; else NULL */
     bool is_moved;               /* of REMOVE: all that is in it goes along */
     bool is_rmdir, is_mode;      /* as in IpbNameQuestion */
+    bool is_quiet;               /* nothing is reported, and EAGAIN is EACCES */
 } IpbNameAttempt;
 
 /* Returns 0, EAGAIN (@guard->wants_to_be_alone), EACCES (a rule for names, or nothing may be read

@@ -362,6 +362,7 @@ set_up(Shared *shared, const IpbSupervisorOptions *options)
     shared->connect.on_denied = on_denied_socket;
     shared->connect.data = shared;
     shared->calls = (IpbFileCalls){
+        .callers = IPB_CALLERS_INIT,
         .guard = {.plan = shared->plan, .on_denied = on_denied_name, .data = shared},
         .inner_uid = user->inner_uid,
         .inner_gid = user->inner_gid,
