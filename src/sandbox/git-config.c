@@ -262,14 +262,31 @@ is_harmless_url(const char *value)
     return g_strv_contains(SCHEMES, scheme) && colon[3] != '-';
 }
 
-/* git writes it for a submodule: "../../../name", from the directory of the configuration. Outside
- * of ".git/modules", it would let a repository write to a directory that it is not in. */
+/* Is the configuration that of a submodule: in ".git/modules", or, if it belongs to a linked working
+ * tree, in ".git/worktrees/NAME/modules"? */
+static bool
+is_of_submodule(const char *path, size_t root_size)
+{
+    static const char GIT[] = "/.git/", WORKTREES[] = "worktrees/", MODULES[] = "modules/";
+    const char *git = strstr(path, GIT);
+    if (git == NULL || (size_t) (git - path) < root_size)
+        return false;
+    const char *rest = git + strlen(GIT);
+    if (g_str_has_prefix(rest, WORKTREES)) {
+        const char *name = rest + strlen(WORKTREES), *slash = strchr(name, '/');
+        if (slash == NULL || slash == name)
+            return false;
+        rest = slash + 1;
+    }
+    return g_str_has_prefix(rest, MODULES);
+}
+
+/* git writes it for a submodule: "../../../name", from the directory of the configuration.
+ * Elsewhere, it would let a repository write to a directory that it is not in. */
 static bool
 is_harmless_worktree(const char *value, const char *path, size_t root_size)
 {
-    const char *modules = strstr(path, "/.git/modules/");
-    if (!is_harmless_word(value) || value[0] == '/' || modules == NULL ||
-        (size_t) (modules - path) < root_size)
+    if (!is_harmless_word(value) || value[0] == '/' || !is_of_submodule(path, root_size))
         return false;
     size_t size = (size_t) (strrchr(path, '/') - path);
     while (g_str_has_prefix(value, "../") || strcmp(value, "..") == 0) {
@@ -329,7 +346,7 @@ static const Keys CONFIG_KEYS[] = {
     {"clone", false, VALUE_WORD, " defaultremotename "},
     {"pull", false, VALUE_ANY, " rebase ff "},
     {"push", false, VALUE_ANY,
-     " default autosetupremote followtags recursesubmodules useforceifincludes "},
+     " default autosetupremote followtags recursesubmodules useforceifincludes usebitmaps "},
     {"fetch", false, VALUE_ANY,
      " prune prunetags parallel writecommitgraph recursesubmodules unpacklimit showforcedupdates "
      "fsckobjects "},
@@ -345,27 +362,28 @@ static const Keys CONFIG_KEYS[] = {
     {"advice", false, VALUE_ANY, "*"},
     {"gc", false, VALUE_ANY,
      " auto autodetach autopacklimit pruneexpire reflogexpire reflogexpireunreachable "
-     "worktreepruneexpire logexpiry rerereresolved rerereunresolved packrefs "},
+     "worktreepruneexpire logexpiry rerereresolved rerereunresolved packrefs bigpackthreshold "},
     {"maintenance", false, VALUE_ANY, " auto strategy autodetach "},
     {"maintenance", true, VALUE_ANY, " enabled schedule "},
     {"pack", false, VALUE_ANY,
      " threads window depth windowmemory deltacachesize deltacachelimit writebitmaps usebitmaps "
-     "compression indexversion packsizelimit writereverseindex "},
+     "compression indexversion packsizelimit writereverseindex preferbitmaptips "},
     {"index", false, VALUE_ANY, " version threads sparse "},
     {"rebase", false, VALUE_ANY,
      " autosquash autostash updaterefs abbreviatecommands missingcommitscheck stat backend "
-     "rebasemerges forkpoint "},
+     "rebasemerges forkpoint reschedulefailedexec "},
     {"rerere", false, VALUE_ANY, " enabled autoupdate "},
     {"log", false, VALUE_ANY, " date decorate abbrevcommit follow showroot "},
     {"status", false, VALUE_ANY,
-     " short branch showuntrackedfiles relativepaths showstash aheadbehind renames "},
+     " short branch showuntrackedfiles relativepaths showstash aheadbehind renames "
+     "submodulesummary "},
     {"commit", false, VALUE_ANY, " verbose cleanup status gpgsign "},
     {"tag", false, VALUE_ANY, " sort gpgsign forcesignannotated "},
     {"stash", false, VALUE_ANY, " showpatch showstat showincludeuntracked "},
     {"i18n", false, VALUE_WORD, " commitencoding logoutputencoding "},
     {"receive", false, VALUE_ANY,
      " denycurrentbranch denynonfastforwards denydeletes denydeletecurrent autogc fsckobjects "
-     "unpacklimit "},
+     "unpacklimit hiderefs "},
     {"uploadpack", false, VALUE_ANY,
      " allowfilter allowanysha1inwant allowtipsha1inwant allowreachablesha1inwant hiderefs "},
     {"transfer", false, VALUE_ANY, " fsckobjects hiderefs unpacklimit "},
@@ -373,9 +391,13 @@ static const Keys CONFIG_KEYS[] = {
     {"feature", false, VALUE_ANY, " manyfiles experimental "},
     {"worktree", false, VALUE_ANY, " guessremote userelativepaths "},
     {"notes", false, VALUE_WORD, " displayref rewriteref rewritemode "},
-    {"versionsort", false, VALUE_ANY, " suffix "},
+    {"versionsort", false, VALUE_ANY, " suffix prereleasesuffix "},
     {"apply", false, VALUE_ANY, " whitespace "},
-    {"am", false, VALUE_ANY, " threeway "},
+    {"add", false, VALUE_ANY, " ignoreerrors "},
+    {"am", false, VALUE_ANY, " threeway messageid keepcr "},
+    {"format", false, VALUE_ANY, " useautobase "},
+    {"mailinfo", false, VALUE_ANY, " scissors "},
+    {"protocol", false, VALUE_ANY, " version "},
     {"http", false, VALUE_ANY, " postbuffer version "},
     {"lfs", false, VALUE_ANY, " repositoryformatversion "},
     {"lfs", true, VALUE_WORD, " access locksverify "},

@@ -36,6 +36,8 @@ typedef enum {
     NAME_DOT_GIT,
     NAME_CONFIG,
     NAME_HOOKS,
+    NAME_REMOTES,
+    NAME_BRANCHES,
     NAME_HEAD,
     NAME_OBJECTS,
     NAME_REFS,
@@ -297,8 +299,9 @@ add_git_names(IpbNameRules *rules)
         GitName name;
     } NAMES[] = {
         {".git", NAME_DOT_GIT}, {"git~1", NAME_DOT_GIT}, {"config", NAME_CONFIG},
-        {"hooks", NAME_HOOKS},  {"head", NAME_HEAD},     {"objects", NAME_OBJECTS},
-        {"refs", NAME_REFS},    {"logs", NAME_LOGS},
+        {"hooks", NAME_HOOKS},  {"remotes", NAME_REMOTES}, {"branches", NAME_BRANCHES},
+        {"head", NAME_HEAD},    {"objects", NAME_OBJECTS}, {"refs", NAME_REFS},
+        {"logs", NAME_LOGS},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++)
         get_literal(rules, NAMES[i].text)->git = NAMES[i].name;
@@ -361,7 +364,10 @@ typedef enum {
     PLACE_OTHER,
     PLACE_GIT,   /* ".git" or below it: config and hooks are protected at any depth */
     PLACE_NAMED, /* "x.git": likewise, but not deeper */
-    PLACE_HOOKS, /* hooks of a repository, or below */
+    /* what git obeys in a repository, or below it: */
+    PLACE_HOOKS,
+    PLACE_REMOTES,
+    PLACE_BRANCHES, /* remotes, too, as they were written before there were branches */
 } Place;
 
 typedef struct {
@@ -412,13 +418,29 @@ ends_in(const IpbFoldedName *name, const char *suffix, size_t size)
     return name->size > size && memcmp(name->text + name->size - size, suffix, size) == 0;
 }
 
+static bool
+is_obeyed(Place place)
+{
+    return place == PLACE_HOOKS || place == PLACE_REMOTES || place == PLACE_BRANCHES;
+}
+
+/* The place that a name is right in a repository. */
+static Place
+place_in_repository(GitName name)
+{
+    return name == NAME_HOOKS      ? PLACE_HOOKS
+           : name == NAME_REMOTES  ? PLACE_REMOTES
+           : name == NAME_BRANCHES ? PLACE_BRANCHES
+                                   : PLACE_OTHER;
+}
+
 static Place
 find_place(Walk *walk, GitName git, const IpbFoldedName *name, const char *path,
            size_t directory_size)
 {
-    Place above = walk->place;
-    if (above == PLACE_HOOKS)
-        return PLACE_HOOKS;
+    Place above = walk->place, place = place_in_repository(git);
+    if (is_obeyed(above))
+        return above;
     if (git == NAME_DOT_GIT) {
         walk->is_in_refs = false;
         return PLACE_GIT;
@@ -426,10 +448,11 @@ find_place(Walk *walk, GitName git, const IpbFoldedName *name, const char *path,
     if (above == PLACE_GIT) {
         /* Branches may have any name. */
         walk->is_in_refs = git == NAME_REFS || git == NAME_LOGS;
-        return git == NAME_HOOKS ? PLACE_HOOKS : walk->is_in_refs ? PLACE_OTHER : PLACE_GIT;
+        return place != PLACE_OTHER ? place : walk->is_in_refs ? PLACE_OTHER : PLACE_GIT;
     }
-    if (git == NAME_HOOKS && (above == PLACE_NAMED || is_repository(walk, path, directory_size)))
-        return PLACE_HOOKS;
+    if (place != PLACE_OTHER &&
+        (above == PLACE_NAMED || is_repository(walk, path, directory_size)))
+        return place;
     return !walk->is_in_refs && ends_in(name, ".git", 4) ? PLACE_NAMED : PLACE_OTHER;
 }
 
@@ -519,7 +542,7 @@ take_name(Walk *walk, const char *path, const char *start, size_t size, Starts s
     walk->place_above = walk->place;
     walk->name = git;
     walk->place = find_place(walk, git, &name, path, walk->directory_size);
-    walk->hooks_depth += walk->place_above == PLACE_HOOKS;
+    walk->hooks_depth += walk->place_above == PLACE_HOOKS; /* only hooks have samples */
     walk->is_sample = walk->hooks_depth == 1 && ends_in(&name, ".sample", 7);
 }
 
@@ -689,6 +712,19 @@ part_of(GitName name)
     return name == NAME_HEAD ? "HEAD" : name == NAME_REFS ? "refs" : "objects";
 }
 
+/* Is there anything in the directory @name, beside the path, but files whose names end in
+ * @suffix? */
+static bool
+has_other(Walk *walk, const IpbNameQuestion *question, const char *name, const char *suffix)
+{
+    if (!has_entry(walk, question->path, walk->directory_size, name))
+        return false;
+    g_autofree char *directory =
+        g_strdup_printf("%.*s/%s", (int) walk->directory_size, question->path, name);
+    return question->has_other == NULL ||
+           question->has_other(directory, strlen(directory), suffix, question->data);
+}
+
 /* Would an ordinary directory become a repository with a configuration or hooks that were not
  * judged? */
 static bool
@@ -701,21 +737,20 @@ completes_repository(Walk *walk, const IpbNameQuestion *question)
         return false;
     if (!walk->rules->allow_git_config && has_entry(walk, path, size, "config"))
         return true;
-    if (!has_entry(walk, path, size, "hooks"))
-        return false;
-    g_autofree char *hooks = g_strdup_printf("%.*s/hooks", (int) size, path);
-    return question->has_other == NULL ||
-           question->has_other(hooks, strlen(hooks), ".sample", question->data);
+    /* No name ends in a slash. */
+    return has_other(walk, question, "hooks", ".sample") ||
+           has_other(walk, question, "remotes", "/") || has_other(walk, question, "branches", "/");
 }
 
+/* In hooks, remotes or branches of a repository. */
 static bool
-judge_hooks(const Walk *walk, const IpbNameQuestion *question)
+judge_obeyed(const Walk *walk, const IpbNameQuestion *question)
 {
-    bool is_hooks_itself = walk->place_above != PLACE_HOOKS;
+    bool is_directory_itself = !is_obeyed(walk->place_above);
     bool is_directory = question->kind == IPB_NAME_DIRECTORY;
     if (is_making_directories(question))
         return true;
-    if (is_hooks_itself)
+    if (is_directory_itself)
         return question->kind == IPB_NAME_FILE ||
                (is_directory && question->action == IPB_NAME_WRITE);
     return question->kind == IPB_NAME_FILE && walk->is_sample;
@@ -735,13 +770,20 @@ judge_config(const IpbNameQuestion *question)
     return refuse(row);
 }
 
+static const IpbNameRow *
+row_of_place(Place place)
+{
+    return ipb_name_table_git(place == PLACE_HOOKS     ? IPB_GIT_ROW_HOOKS
+                              : place == PLACE_REMOTES ? IPB_GIT_ROW_REMOTES
+                                                       : IPB_GIT_ROW_BRANCHES);
+}
+
 static IpbNameJudgement
 judge_git(Walk *walk, const IpbNameQuestion *question)
 {
     bool appears = question->action == IPB_NAME_CREATE || question->action == IPB_NAME_PUT;
-    if (walk->place == PLACE_HOOKS)
-        return judge_hooks(walk, question) ? allow(NULL)
-                                           : refuse(ipb_name_table_git(IPB_GIT_ROW_HOOKS));
+    if (is_obeyed(walk->place))
+        return judge_obeyed(walk, question) ? allow(NULL) : refuse(row_of_place(walk->place));
     bool is_protected = walk->place_above == PLACE_GIT || walk->place_above == PLACE_NAMED;
     if (walk->name == NAME_CONFIG && !walk->rules->allow_git_config &&
         question->kind != IPB_NAME_DIRECTORY &&

@@ -39,6 +39,8 @@ typedef struct {
 typedef enum {
     IPB_GIT_ROW_CONFIG,
     IPB_GIT_ROW_HOOKS,
+    IPB_GIT_ROW_REMOTES,
+    IPB_GIT_ROW_BRANCHES,
     IPB_GIT_ROW_LINK, /* ".git" as a symbolic link, or a directory that is no repository */
 } IpbGitRow;
 

@@ -8,6 +8,8 @@
 #include "base/file.h"
 
 #define MODULE "/w/.git/modules/a/config"
+#define LINKED "/w/top/.git/worktrees/linked/modules/a/config"
+#define LINKED_ITSELF "/w/.git/worktrees/linked/config"
 
 static bool
 accepts_at(const char *path, const char *text)
@@ -113,6 +115,9 @@ test_worktree(void)
 {
     g_assert_true(accepts_at(MODULE, "[core]\nworktree = ../../../a\n"));
     g_assert_true(accepts_at(MODULE, "[core]\nworktree = ../../../deep/er\n"));
+    g_assert_true(accepts_at(LINKED, "[core]\nworktree = ../../../../../../linked/a\n"));
+    g_assert_false(accepts_at(LINKED, "[core]\nworktree = ../../../../../../../a\n"));
+    g_assert_false(accepts_at(LINKED_ITSELF, "[core]\nworktree = ../../../a\n"));
     g_assert_true(accepts_at(MODULE, "[core]\nworktree = ../../..\n"));
     g_assert_false(accepts_at(MODULE, "[core]\nworktree = ../../../../a\n"));
     g_assert_false(accepts_at(MODULE, "[core]\nworktree = ../../../a/../../b\n"));

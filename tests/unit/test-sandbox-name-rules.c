@@ -91,6 +91,11 @@ test_files(void)
         ".git/modules/a/b/hooks/pre-push",
         "x.git/hooks/update",
         ".git/remotes/origin",
+        ".git/branches/origin",
+        ".git/remotes/origin.sample",
+        ".git/modules/a/remotes/origin",
+        "x.git/remotes/origin",
+        "x.git/branches/a/b",
         ".ipybox-new-1",
         HOME "/.ssh/config",
         HOME "/.ipython/profile_default/ipython_config.py",
@@ -233,7 +238,7 @@ test_renames(void)
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git", "a", false},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git", "sub/.git", true},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git/modules/sub", "sub/.git", true},
-        {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git", ".git/modules/sub", false}, /* remotes/ */
+        {IPB_NAME_PUT, IPB_NAME_DIRECTORY, ".git", ".git/modules/sub", false}, /* fsmonitor */
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x", ".git", false},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x", ".git/modules/a", false},
         {IPB_NAME_PUT, IPB_NAME_DIRECTORY, "x", "y.git", true},
@@ -714,18 +719,19 @@ step(World *world, GRand *random)
 /* --- what must not be found in a tree, written without the rules --- */
 
 static char *
-find_bad_hook(const Node *hooks, const char *path)
+find_bad_file(const Node *parent, const char *path, const char *name, const char *harmless)
 {
+    const Node *directory = g_hash_table_lookup(parent->entries, name);
     GHashTableIter iter;
     void *key, *value;
-    if (hooks->kind == IPB_NAME_LINK)
-        return g_strconcat(path, "/hooks", NULL);
-    if (hooks->entries == NULL)
+    if (directory != NULL && directory->kind == IPB_NAME_LINK)
+        return g_strconcat(path, "/", name, NULL);
+    if (directory == NULL || directory->entries == NULL)
         return NULL;
-    g_hash_table_iter_init(&iter, hooks->entries);
+    g_hash_table_iter_init(&iter, directory->entries);
     while (g_hash_table_iter_next(&iter, &key, &value))
-        if (((Node *) value)->kind != IPB_NAME_DIRECTORY && !g_str_has_suffix(key, ".sample"))
-            return g_strconcat(path, "/hooks/", key, NULL);
+        if (((Node *) value)->kind != IPB_NAME_DIRECTORY && !g_str_has_suffix(key, harmless))
+            return g_strconcat(path, "/", name, "/", key, NULL);
     return NULL;
 }
 
@@ -737,12 +743,12 @@ find_bad_part(const Node *directory, const char *path, unsigned *n_seen)
         !g_hash_table_contains(directory->entries, "refs"))
         return NULL;
     const Node *config = g_hash_table_lookup(directory->entries, "config");
-    const Node *hooks = g_hash_table_lookup(directory->entries, "hooks");
     ++*n_seen;
     if (config != NULL && config->kind != IPB_NAME_DIRECTORY &&
         (config->kind == IPB_NAME_LINK || !config->is_judged))
         return g_strconcat(path, "/config", NULL);
-    return hooks != NULL ? find_bad_hook(hooks, path) : NULL;
+    char *found = find_bad_file(directory, path, "hooks", ".sample");
+    return found != NULL ? found : find_bad_file(directory, path, "remotes", "/");
 }
 
 static bool
