@@ -5,8 +5,8 @@
 #   make demo     a demonstration: an MCP server's generated API, called from a sandboxed cell that
 #                 draws a plot. If no sandbox can be made, scripts/demo prints why and exits with 3
 #   make check    all tests; the last line says how many passed
-#   make verify-long  what takes too long for each change: other kernels, in virtual machines, and
-#                 long races. It needs root, on Debian 12
+#   make verify-long  what takes too long for each change: other kernels, in virtual machines, long
+#                 races, and git's own tests. It needs root, on Debian 12
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
@@ -65,6 +65,7 @@ check: all
 verify-long: all
 	@.venv/bin/python scripts/check-kernels
 	@.venv/bin/python scripts/check-races
+	@.venv/bin/python scripts/check-git-tests
 
 docs: build/build.ninja
 	@scripts/packages man docs
