@@ -14,8 +14,8 @@ from urllib.parse import quote
 from ..utils import arun
 
 REQUEST_TIMEOUT_S = 60.0
-# Time limit of what goes on in the background: a DELETE, and the wait for the id of a kernel that
-# nobody waits for any more. It may delay the end of the program.
+# Time limit of requests in the background: a DELETE, and the wait for the id of a kernel after the
+# caller has given up. They may delay the end of the program.
 FORGET_TIMEOUT_S = 5.0
 MAX_ANSWER = 16 * 1024 * 1024
 
