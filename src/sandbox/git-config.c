@@ -262,8 +262,8 @@ is_harmless_url(const char *value)
     return g_strv_contains(SCHEMES, scheme) && colon[3] != '-';
 }
 
-/* Is the configuration that of a submodule: in ".git/modules", or, if it belongs to a linked working
- * tree, in ".git/worktrees/NAME/modules"? */
+/* Is the configuration that of a submodule: in ".git/modules", or, in a linked working tree, in
+ * ".git/worktrees/NAME/modules"? */
 static bool
 is_of_submodule(const char *path, size_t root_size)
 {

@@ -298,7 +298,7 @@ add_git_names(IpbNameRules *rules)
         const char *text;
         GitName name;
     } NAMES[] = {
-        {".git", NAME_DOT_GIT}, {"git~1", NAME_DOT_GIT}, {"config", NAME_CONFIG},
+        {".git", NAME_DOT_GIT}, {"git~1", NAME_DOT_GIT},   {"config", NAME_CONFIG},
         {"hooks", NAME_HOOKS},  {"remotes", NAME_REMOTES}, {"branches", NAME_BRANCHES},
         {"head", NAME_HEAD},    {"objects", NAME_OBJECTS}, {"refs", NAME_REFS},
         {"logs", NAME_LOGS},
@@ -450,8 +450,7 @@ find_place(Walk *walk, GitName git, const IpbFoldedName *name, const char *path,
         walk->is_in_refs = git == NAME_REFS || git == NAME_LOGS;
         return place != PLACE_OTHER ? place : walk->is_in_refs ? PLACE_OTHER : PLACE_GIT;
     }
-    if (place != PLACE_OTHER &&
-        (above == PLACE_NAMED || is_repository(walk, path, directory_size)))
+    if (place != PLACE_OTHER && (above == PLACE_NAMED || is_repository(walk, path, directory_size)))
         return place;
     return !walk->is_in_refs && ends_in(name, ".git", 4) ? PLACE_NAMED : PLACE_OTHER;
 }

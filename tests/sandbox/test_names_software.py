@@ -53,10 +53,13 @@ assert sys.prefix.endswith("/env")'; env/bin/python -m compileall -q env; rm -r 
         """,
     "pip": """
         /usr/bin/python3 -m venv env
-        mkdir -p source/things; cd source; for n in $(seq 300); do echo "n = $n" >things/m$n.py; done
+        mkdir -p source/things; cd source
+        for n in $(seq 300); do echo "n = $n" >things/m$n.py; done
         echo 'def run(): pass' >>things/m1.py
-        printf '[project]\\nname = "things"\\nversion = "1"\\nscripts.thing = "things.m1:run"\\n
-[build-system]\\nrequires = []\\nbuild-backend = "backend"\\nbackend-path = ["."]\\n' >pyproject.toml
+        printf '[project]\\nname = "things"\\nversion = "1"\\n
+scripts.thing = "things.m1:run"\\n
+[build-system]\\nrequires = []\\nbuild-backend = "backend"\\n
+backend-path = ["."]\\n' >pyproject.toml
         cat >backend.py <<'END'
 import pathlib, zipfile
 def build_wheel(directory, *_):

@@ -38,7 +38,10 @@ typedef struct {
     int own_fds; /* owned: our own directory /proc/self/fd; -1 until it is needed */
 } IpbCallers;
 
-#define IPB_CALLERS_INIT {.own_fds = -1}
+#define IPB_CALLERS_INIT                                                                           \
+    {                                                                                              \
+        .own_fds = -1                                                                              \
+    }
 
 /* Returns the caller, borrowed until the next call of this function, or NULL with errno if the
  * thread has ended. It is known to be the one that asked only if the notification is still valid

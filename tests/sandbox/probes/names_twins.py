@@ -505,8 +505,8 @@ def open_a_link_to_itself():
 def error_of_links(action, *args):
     """Of a path with 40 links, as many as Linux follows.
 
-    If something is renamed at the same time, anywhere, Linux may walk the path once more, and counts
-    the links of both walks.
+    If something is renamed at the same time, anywhere, Linux may walk the path once more. Then it
+    counts the links of both walks.
     """
     for _ in range(50):
         error = error_of(action, *args)
