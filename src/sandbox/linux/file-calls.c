@@ -433,13 +433,16 @@ finish_open(const Call *call, const IpbCallerPath *path, int result, const Openi
         return IPB_FILE_CALL_ANSWERED;
     }
     ipb_autofd fd = result;
-    if (waits) {
-        /* What F_SETFL can set, without O_NONBLOCK. */
+    if (fstat(fd, &info) < 0)
+        info.st_mode = S_IFREG | 0111;
+    /* What F_SETFL can set, without O_NONBLOCK. */
+    if (waits)
         fcntl(fd, F_SETFL, opening->flags & (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME));
-        if (!opening->can_write && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode))
-            return wait_for_fifo(call, ipb_fd_steal(&fd), -1, opening->flags);
-    }
-    ipb_notification_inject(call->notification, ipb_fd_steal(&fd), opening->can_write,
+    if (waits && !opening->can_write && S_ISFIFO(info.st_mode))
+        return wait_for_fifo(call, ipb_fd_steal(&fd), -1, opening->flags);
+    /* A file that becomes a program later does so by another call, which is served after this. */
+    bool is_program = S_ISREG(info.st_mode) && (info.st_mode & 0111) != 0;
+    ipb_notification_inject(call->notification, ipb_fd_steal(&fd), opening->can_write && is_program,
                             (opening->flags & O_CLOEXEC) != 0);
     return IPB_FILE_CALL_ANSWERED;
 }
@@ -521,7 +524,7 @@ ipb_fifo_wait_go_on(IpbFileCalls *calls, IpbFifoWait *wait)
         }
         if (fd >= 0) {
             fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-            ipb_notification_inject(&wait->notification, ipb_fd_steal(&fd), true,
+            ipb_notification_inject(&wait->notification, ipb_fd_steal(&fd), false,
                                     wait->close_on_exec);
             is_done = true;
         }

@@ -73,12 +73,12 @@ ipb_notification_continue(const IpbNotification *notification)
 }
 
 void
-ipb_notification_inject(const IpbNotification *notification, int fd, bool is_writable,
+ipb_notification_inject(const IpbNotification *notification, int fd, bool is_closed_first,
                         bool close_on_exec)
 {
     struct seccomp_notif_addfd request = {
         .id = notification->id,
-        .flags = is_writable ? 0 : SECCOMP_ADDFD_FLAG_SEND,
+        .flags = is_closed_first ? 0 : SECCOMP_ADDFD_FLAG_SEND,
         .srcfd = (uint32_t) fd,
         .newfd_flags = close_on_exec ? O_CLOEXEC : 0,
     };
@@ -86,7 +86,7 @@ ipb_notification_inject(const IpbNotification *notification, int fd, bool is_wri
     int failure = number < 0 ? errno : 0;
     ipb_fd_close(&fd);
     /* EMFILE: the caller's limit. ENOENT: the caller was killed. */
-    if (failure != 0 || is_writable)
+    if (failure != 0 || is_closed_first)
         respond(notification, failure != 0 ? 0 : number, failure, 0);
 }
 

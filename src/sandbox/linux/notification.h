@@ -32,10 +32,11 @@ void ipb_notification_answer(const IpbNotification *notification, int errno_valu
 /* The system's kernel performs the call. It reads the arguments again: whatever was checked of the
  * caller's memory may have changed. */
 void ipb_notification_continue(const IpbNotification *notification);
-/* The call returns a new descriptor, which is a copy of @fd. Takes @fd. @is_writable: it is closed
- * before the call returns. Otherwise the caller could not execute a file that it has written and
- * closed, since it would still be open here. */
-void ipb_notification_inject(const IpbNotification *notification, int fd, bool is_writable,
+/* The call returns a new descriptor, which is a copy of @fd. Takes @fd, and closes it.
+ * @is_closed_first: before the call returns, which takes longer. If a program's file is opened for
+ * writing, this is needed. Otherwise the caller could not execute what it has written and closed,
+ * since it might still be open here. */
+void ipb_notification_inject(const IpbNotification *notification, int fd, bool is_closed_first,
                              bool close_on_exec);
 /* The caller and this thread share a processor while one waits for the other. That halves the
  * time, with Linux 6.6 or later. */

@@ -1139,6 +1139,31 @@ def fifo_open_of_a_thread_and_exit():
     return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), listing()]
 
 
+def status_of(path):
+    pid = os.posix_spawn(path, [path], {})
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@check
+def programs_that_were_just_written():
+    """A file that is open for writing anywhere cannot be executed."""
+    found = set()
+    for n in range(60):
+        for mode in (0o755, 0o644):
+            path = f"program{n}-{mode}"
+            fd = os.open(path, NEW | os.O_TRUNC, mode)
+            os.write(fd, b"#!/bin/sh\nexit 7\n")
+            os.close(fd)
+            if mode == 0o644:
+                os.chmod(path, 0o755)
+            found.add(status_of(f"./{path}"))
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+        os.close(fd)
+        found.add(status_of(f"./{path}"))
+        os.unlink(path)
+    return sorted(found)
+
+
 @check
 def sockets():
     with socket.socket(socket.AF_UNIX) as listener:
