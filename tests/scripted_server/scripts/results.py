@@ -118,9 +118,11 @@ def die(request):
     os._exit(3)
 
 
-@tool()
+@tool(begun={"type": "string"})
 def hang(request):
-    """No answer; see `cancelled`."""
+    """No answer; see `cancelled`. Opens the pipe `begun` first."""
+    if path := request.arguments.get("begun"):
+        open(path).close()
 
 
 @tool()
