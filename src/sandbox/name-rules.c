@@ -724,8 +724,8 @@ has_other(Walk *walk, const IpbNameQuestion *question, const char *name, const c
            question->has_other(directory, strlen(directory), suffix, question->data);
 }
 
-/* Would an ordinary directory become a repository with a configuration or hooks that were not
- * judged? */
+/* Would an ordinary directory become a repository with a configuration, hooks or remotes that were
+ * not judged? */
 static bool
 completes_repository(Walk *walk, const IpbNameQuestion *question)
 {

@@ -59,7 +59,7 @@ class KernelsApi:
         """
         body = {} if working_dir is None else {"working_dir": str(working_dir)}
         model = await self._create(body, timeout)
-        kernel_id = _id_of(model)
+        kernel_id: str = model["id"]
         if working_dir is not None and "working_dir" not in model:
             self.forget(kernel_id)
             raise RestError(
@@ -67,22 +67,24 @@ class KernelsApi:
             )
         return kernel_id
 
-    async def _create(self, body: dict[str, Any], timeout: float) -> Any:
+    async def _create(self, body: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """Returns what the server says of the new kernel, with its id."""
         # Cancelled as soon as the caller waits no longer: then the thread ends the kernel.
-        model: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        model: concurrent.futures.Future[dict[str, Any]] = concurrent.futures.Future()
         asyncio.get_running_loop().run_in_executor(None, self._create_sync, body, timeout, model)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(model), timeout)
         except (asyncio.TimeoutError, asyncio.CancelledError):
             if not model.cancel() and model.exception() is None:
-                self.forget(_id_of(model.result()))  # it came at that moment
+                self.forget(model.result()["id"])  # it came at that moment
             raise
 
     def _create_sync(
-        self, body: dict[str, Any], timeout: float, model: concurrent.futures.Future[Any]
+        self, body: dict[str, Any], timeout: float, model: concurrent.futures.Future[dict[str, Any]]
     ) -> None:
         try:
             made = self._request_sync("POST", "/api/kernels", body, timeout + FORGET_TIMEOUT_S)
+            kernel_id = _id_of(made)
         except BaseException as error:
             if model.set_running_or_notify_cancel():
                 model.set_exception(error)
@@ -91,7 +93,7 @@ class KernelsApi:
             model.set_result(made)
             return
         try:
-            self._request_sync("DELETE", _path_of(_id_of(made)), None, FORGET_TIMEOUT_S)
+            self._request_sync("DELETE", _path_of(kernel_id), None, FORGET_TIMEOUT_S)
         except (OSError, RuntimeError):
             pass  # the server has ended, and the kernel with it
 
