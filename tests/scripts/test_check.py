@@ -3,27 +3,15 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts/check"
-
 
 @pytest.fixture(scope="module")
-def check():
-    loader = importlib.machinery.SourceFileLoader("ipybox_check", str(SCRIPT))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("ipybox_check", loader)
-    )
-    sys.modules["ipybox_check"] = module
-    loader.exec_module(module)
-    return module
+def check(load_script):
+    return load_script("check")
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,12 @@ git's scripts are run by `make verify-long`.
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "scripts/check-git-tests"
 RULE = ".git/**/hooks/**"
 REASONS = {RULE: "rule: hooks", "setgid": "no such files", "follows": "it needs an earlier one"}
 
@@ -34,14 +30,8 @@ not ok 4 - fourth
 
 
 @pytest.fixture(scope="module")
-def check():
-    loader = importlib.machinery.SourceFileLoader("ipybox_check_git_tests", str(SCRIPT))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("ipybox_check_git_tests", loader)
-    )
-    sys.modules["ipybox_check_git_tests"] = module
-    loader.exec_module(module)
-    return module
+def check(load_script):
+    return load_script("check-git-tests")
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +118,10 @@ def test_rules_of_the_table_are_documented(table):
     document = (ROOT / "docs/name-rules.md").read_text()
     for name, text in table["reasons"].items():
         assert not text.startswith("rule: ") or f"`{name}`" in document, name
+
+
+def test_guesses_are_reasons_of_the_table(check, table):
+    assert {reason for reason, _ in check.GUESSES} <= {*table["reasons"]}
 
 
 def test_the_table_and_the_results_fit(check, table):

@@ -7,8 +7,6 @@ The virtual machines are booted by .ci/run and `make verify-long`.
 from __future__ import annotations
 
 import copy
-import importlib.machinery
-import importlib.util
 import json
 import subprocess
 import sys
@@ -21,14 +19,8 @@ SCRIPT = ROOT / "scripts/check-kernels"
 
 
 @pytest.fixture(scope="module")
-def check():
-    loader = importlib.machinery.SourceFileLoader("ipybox_check_kernels", str(SCRIPT))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("ipybox_check_kernels", loader)
-    )
-    sys.modules["ipybox_check_kernels"] = module
-    loader.exec_module(module)
-    return module
+def check(load_script):
+    return load_script("check-kernels")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 README = (TESTS / "README.md").read_text()
-SUITES = ["integration", "sandbox", "sdk", "conformance"]
+SUITES = ["integration", "sandbox", "sdk", "conformance", "scripts"]
 
 
 def listed(suite: str) -> set[str]:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -16,14 +14,8 @@ SCRIPT = ROOT / "scripts/record-demo"
 
 
 @pytest.fixture(scope="module")
-def record():
-    loader = importlib.machinery.SourceFileLoader("ipybox_record_demo", str(SCRIPT))
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("ipybox_record_demo", loader)
-    )
-    sys.modules["ipybox_record_demo"] = module
-    loader.exec_module(module)
-    return module
+def record(load_script):
+    return load_script("record-demo")
 
 
 def test_a_run_prints_what_the_recording_shows():
