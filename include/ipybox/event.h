@@ -46,6 +46,13 @@ typedef enum {
     /** Of a session, not of a cell: no kernel could be started. The text is the cause. The next
      * cell tries again. */
     IPYBOX_EVENT_START_FAILED,
+    /** The cell waits for input, by input(), getpass() or a debugger: the text is the prompt. It
+     * comes only if the cell's options have allow_input. Answer with
+     * ipybox_session_answer_input(). */
+    IPYBOX_EVENT_INPUT_REQUEST,
+    /** The cell waits no longer for the input, because it was interrupted or the time limit of the
+     * input was exceeded. A cell that ends does not send this. */
+    IPYBOX_EVENT_INPUT_WITHDRAWN,
 } IpyboxEventType;
 
 /**
@@ -140,6 +147,22 @@ IPYBOX_EXPORT const char *ipybox_event_get_error_value(const IpyboxEvent *event)
  * @return whether it waits
  */
 IPYBOX_EXPORT gboolean ipybox_event_get_wait(const IpyboxEvent *event);
+
+/**
+ * @brief Which input an #IPYBOX_EVENT_INPUT_REQUEST or #IPYBOX_EVENT_INPUT_WITHDRAWN is about.
+ *
+ * @param event the event
+ * @return a number that the session uses only once; 0 for other types
+ */
+IPYBOX_EXPORT guint64 ipybox_event_get_input(const IpyboxEvent *event);
+
+/**
+ * @brief Whether an #IPYBOX_EVENT_INPUT_REQUEST asks for a password.
+ *
+ * @param event the event
+ * @return whether what is typed must not be shown or kept
+ */
+IPYBOX_EXPORT gboolean ipybox_event_get_is_password(const IpyboxEvent *event);
 
 /** How a cell ended. */
 typedef enum {

@@ -232,7 +232,7 @@ typedef struct {
     /** #IPYBOX_EXECUTE_OPTIONS_VERSION. */
     unsigned version;
     /** In milliseconds; after this time the cell is interrupted. Time in which it waits for
-     * approvals does not count. 0: no limit. */
+     * approvals or input does not count. 0: no limit. */
     unsigned timeout_ms;
     /** The most characters of the result's text, see ipybox_result_is_truncated(). 0: 256 MiB. */
     size_t max_text_chars;
@@ -240,6 +240,10 @@ typedef struct {
     IpyboxEventFunc on_event;
     /** For on_event. */
     gpointer user_data;
+    /** on_event answers #IPYBOX_EVENT_INPUT_REQUEST. FALSE: input() raises an exception at once. */
+    gboolean allow_input;
+    /** In milliseconds; after this time an input without an answer is refused. 0: one hour. */
+    unsigned input_timeout_ms;
 } IpyboxExecuteOptions;
 
 /* clang-format off */
@@ -247,7 +251,8 @@ typedef struct {
 #define IPYBOX_EXECUTE_OPTIONS_INIT                                                                \
     {                                                                                              \
         IPYBOX_EXECUTE_OPTIONS_VERSION,                                                            \
-        /* timeout_ms */ 0, /* max_text_chars */ 0, /* on_event */ NULL, /* user_data */ NULL      \
+        /* timeout_ms */ 0, /* max_text_chars */ 0, /* on_event */ NULL, /* user_data */ NULL,     \
+        /* allow_input */ FALSE, /* input_timeout_ms */ 0                                          \
     }
 /* clang-format on */
 
@@ -296,6 +301,31 @@ IPYBOX_EXPORT IpyboxResult *ipybox_session_execute_finish(IpyboxSession *session
 IPYBOX_EXPORT IpyboxResult *ipybox_session_execute(IpyboxSession *session, const char *code,
                                                    const IpyboxExecuteOptions *options,
                                                    GCancellable *cancellable, GError **error);
+
+/**
+ * @brief Answers an #IPYBOX_EVENT_INPUT_REQUEST of the running cell.
+ *
+ * @param session the session
+ * @param input from ipybox_event_get_input()
+ * @param value what was typed, without the end of the line: UTF-8, at most 1 MiB; copied
+ * @param error #IPYBOX_ERROR_NOT_FOUND: the cell does not wait for it any more;
+ *     #IPYBOX_ERROR_LIMIT, #IPYBOX_ERROR_INVALID (not UTF-8): it still waits
+ * @return whether the cell got the answer; FALSE with @p error
+ */
+IPYBOX_EXPORT gboolean ipybox_session_answer_input(IpyboxSession *session, guint64 input,
+                                                   const char *value, GError **error);
+
+/**
+ * @brief Refuses an #IPYBOX_EVENT_INPUT_REQUEST: Python raises EOFError, as at the end of a file.
+ *
+ * Does nothing if the cell does not wait for it any more.
+ *
+ * @param session the session
+ * @param input from ipybox_event_get_input()
+ * @param why the text of the exception, UTF-8; NULL: "the input was refused"
+ */
+IPYBOX_EXPORT void ipybox_session_refuse_input(IpyboxSession *session, guint64 input,
+                                               const char *why);
 
 /**
  * @brief Interrupts the running cell as Ctrl-C does: Python raises KeyboardInterrupt.

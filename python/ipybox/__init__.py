@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .code_exec import CodeExecutor
     from .files import Transfer
+    from .inputs import InputRequest
     from .kernel_host.stub.ipybox.tool_exec.content import Content, ToolText
     from .kernel_mgr.client import KernelClient
     from .kernel_mgr.server import KernelGateway
@@ -59,6 +60,7 @@ __all__ = [
     "CodeExecutor",
     "Content",
     "DisplayData",
+    "InputRequest",
     "KernelClient",
     "KernelGateway",
     "MCPClient",
@@ -85,6 +87,7 @@ _MODULES = {
     "CodeExecutor": "code_exec",
     "Content": "kernel_host.stub.ipybox.tool_exec.content",
     "DisplayData": "results",
+    "InputRequest": "inputs",
     "KernelClient": "kernel_mgr.client",
     "KernelGateway": "kernel_mgr.server",
     "MCPClient": "mcp_client",

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from .answers import CellAnswer, KeptNotices
 from .core import Approval, Core, CoreError, Handler
+from .inputs import InputRequest
 from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult
 from .tool_exec.approval.client import ApprovalRequest
 
@@ -21,6 +22,8 @@ MAX_WAITING_CHUNKS = 1024
 MAX_WAITING_CHARS = 1024 * 1024
 
 logger = logging.getLogger("ipybox")
+
+Item = ApprovalRequest | InputRequest | CodeExecutionChunk
 
 
 class CellOwner(Protocol):
@@ -35,6 +38,8 @@ class CellOwner(Protocol):
     def resume(self) -> None: ...
 
     def remove(self, cell: Cell) -> None: ...
+
+    async def answer_input(self, number: int, answer: dict[str, Any]) -> None: ...
 
 
 class Cell(Handler):
@@ -56,7 +61,7 @@ class Cell(Handler):
         self._wants_chunks = wants_chunks
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._items: deque[ApprovalRequest | CodeExecutionChunk] = deque()
+        self._items: deque[Item] = deque()
         self._n_chars = 0
         self._waiter: asyncio.Future[None] | None = None
         self._answer: CellAnswer | None = None
@@ -70,7 +75,7 @@ class Cell(Handler):
 
     # For the task
 
-    async def next(self) -> ApprovalRequest | CodeExecutionChunk | None:
+    async def next(self) -> Item | None:
         """Waits for the next item. None: the cell has ended."""
         while True:
             with self._lock:
@@ -144,6 +149,8 @@ class Cell(Handler):
     # By the reading thread
 
     def on_event(self, event: dict[str, Any]) -> None:
+        if event["type"] == "input_request":
+            self._on_input_request(event)
         if event["type"] != "text" or not self._wants_chunks:
             return
         text = event["text"]
@@ -157,6 +164,17 @@ class Cell(Handler):
                 self._is_paused = True
                 self._session.pause()
             self._wake()
+
+    def _on_input_request(self, event: dict[str, Any]) -> None:
+        number, session = event["input"], self._session
+
+        async def send(answer: dict[str, Any]) -> None:
+            await session.answer_input(number, answer)
+
+        with self._lock:
+            if not self._is_abandoned and not self._is_done:
+                self._items.append(InputRequest(event["prompt"], event["password"], send))
+                self._wake()
 
     def on_approval(self, approval: Approval) -> None:
         if not self._asks:
@@ -196,7 +214,7 @@ class Cell(Handler):
             except RuntimeError:
                 pass  # the loop is closed
 
-    def _resume_if_read(self, item: ApprovalRequest | CodeExecutionChunk) -> None:
+    def _resume_if_read(self, item: Item) -> None:
         if isinstance(item, CodeExecutionChunk):
             self._n_chars -= len(item.text)
         if self._n_chars <= MAX_WAITING_CHARS // 2 and len(self._items) <= MAX_WAITING_CHUNKS // 2:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
+from .inputs import InputRequest
 from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult
 from .tool_exec.approval.client import ApprovalRequest
 from .utils import arun, check_seconds
@@ -37,6 +38,8 @@ __all__ = [
     "CodeExecutionResult",
     "CodeExecutor",
 ]
+
+StreamItem = ApprovalRequest | InputRequest | CodeExecutionChunk | CodeExecutionResult
 
 LEVELS = {
     "DEBUG": 10,
@@ -93,6 +96,8 @@ class CodeExecutor:
         approval_rules: Path | None = None,
         audit_log: Path | None = None,
         allowed_servers: Mapping[str, Mapping[str, Any]] | None = None,
+        stdin: bool = False,
+        input_timeout: float = 3600,
     ) -> None:
         """
         Args:
@@ -134,11 +139,16 @@ class CodeExecutor:
                 these parameters and without a registration, as packages made by mcpygen do. Calls
                 with other parameters are refused in a sandbox. Without a sandbox they need an
                 approval; the request has the `server_params`.
+            stdin: Whether `stream` yields an InputRequest for each `input()`, `getpass()` and
+                command of a debugger. If not, and in `await execute(…)`, they raise an exception at
+                once.
+            input_timeout: Seconds after which an input without an answer is refused.
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
                 rest.
         """
+        _check_input_timeout(input_timeout)
         if require_shell_escape and not approve_shell_cmds:
             raise ValueError("require_shell_escape needs approve_shell_cmds=True")
         _read_level(log_level)
@@ -156,6 +166,8 @@ class CodeExecutor:
         self.approve_tool_calls = approve_tool_calls
         self.approve_shell_cmds = approve_shell_cmds
         self.require_shell_escape = require_shell_escape
+        self.stdin = stdin
+        self.input_timeout = input_timeout
         self._tool_server_port = tool_server_port
         self._kernel_gateway_port = kernel_gateway_port
         self._session: Session | None = None
@@ -269,7 +281,7 @@ class CodeExecutor:
 
     async def stream(
         self, code: str, timeout: float | None = None, chunks: bool = False
-    ) -> AsyncGenerator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult, None]:
+    ) -> AsyncGenerator[StreamItem, None]:
         """Runs code as a cell, and yields events as they happen.
 
         If the stream is closed before its end, the cell is interrupted. While a stream of chunks is
@@ -278,11 +290,13 @@ class CodeExecutor:
         Args:
             code: Python as IPython accepts it.
             timeout: Seconds after which the cell is interrupted. Time in which it waits for
-                approvals does not count. None: no limit.
+                approvals or input does not count. None: no limit.
             chunks: Whether to yield pieces of output.
 
         Yields:
             An ApprovalRequest for each tool call; the call waits until it is accepted or rejected.
+            With the executor's option `stdin`, an InputRequest for each input; the code waits until
+            it is answered or refused.
             With `chunks`, a CodeExecutionChunk for each piece of output. At the end a
             CodeExecutionResult, unless the cell was cancelled.
 
@@ -294,7 +308,11 @@ class CodeExecutor:
             RuntimeError: If the executor is not started, or the core has ended.
         """
         cell = self._started().execute(
-            code, check_seconds(timeout, "timeout"), asks=True, wants_chunks=chunks
+            code,
+            check_seconds(timeout, "timeout"),
+            asks=True,
+            wants_chunks=chunks,
+            input_timeout=_check_input_timeout(self.input_timeout) if self.stdin else None,
         )
         try:
             while (item := await cell.next()) is not None:
@@ -469,9 +487,7 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
     def __init__(
         self,
         make: Callable[[], Coroutine[Any, Any, CodeExecutionResult]],
-        stream: Callable[
-            [], AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]
-        ],
+        stream: Callable[[], AsyncIterator[StreamItem]],
     ) -> None:
         self._make = make
         self._stream = stream
@@ -480,9 +496,7 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         # The name in asyncio's warnings about tasks.
         self.__name__, self.__qualname__ = "execute", "CodeExecutor.execute"
 
-    def __aiter__(
-        self,
-    ) -> AsyncIterator[ApprovalRequest | CodeExecutionChunk | CodeExecutionResult]:
+    def __aiter__(self) -> AsyncIterator[StreamItem]:
         self._is_used = True
         return self._stream()
 
@@ -512,6 +526,13 @@ class Execution(Coroutine[Any, Any, CodeExecutionResult]):
         if self._made is None:
             self._made = self._make()
         return self._made
+
+
+def _check_input_timeout(value: float) -> float:
+    seconds = check_seconds(value, "input_timeout")
+    if seconds is None:
+        raise ValueError("input_timeout must be a number of seconds: no cell waits for ever")
+    return seconds
 
 
 def _read_level(log_level: str) -> int:

@@ -129,7 +129,15 @@ class Session(Handler):
 
     # Cells
 
-    def execute(self, code: str, timeout: float | None, *, asks: bool, wants_chunks: bool) -> Cell:
+    def execute(
+        self,
+        code: str,
+        timeout: float | None,
+        *,
+        asks: bool,
+        wants_chunks: bool,
+        input_timeout: float | None = None,
+    ) -> Cell:
         """Queues a cell.
 
         Args:
@@ -137,6 +145,8 @@ class Session(Handler):
             timeout: Time limit in seconds; None for no limit.
             asks: Whether tool calls need an approval; else they are allowed.
             wants_chunks: Whether the cell's items include pieces of text.
+            input_timeout: Seconds that an input may take; its requests are items. None: the cell
+                may not ask for input.
 
         Raises:
             CoreError: If the core has ended.
@@ -152,10 +162,25 @@ class Session(Handler):
         }
         if not asks:
             params["approval"] = "allow"
+        if input_timeout is not None:
+            params |= {"allow_stdin": True, "input_timeout": input_timeout}
         with self._lock:
             cell.number = self.core.request("session.execute", params, cell)
             self._cells.append(cell)
         return cell
+
+    async def answer_input(self, number: int, answer: dict[str, Any]) -> None:
+        """Answers an input of the running cell.
+
+        Args:
+            number: Of the input, as its event has it.
+            answer: `value` or `refusal`.
+
+        Raises:
+            CoreError: Of the kind `not_found` if the cell does not wait for it any more.
+        """
+        params = {"session": self._id, "input": number, **answer}
+        await self.core.call("session.answer_input", params, is_cancellable=False)
 
     def remove(self, cell: Cell) -> None:
         """Forgets a cell that has ended."""

@@ -270,6 +270,12 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
     case IPYBOX_EVENT_READY:
     case IPYBOX_EVENT_START_FAILED:
         break;
+    case IPYBOX_EVENT_INPUT_REQUEST:
+        ipb_prompt_ask_input(command->prompt, session, event);
+        break;
+    case IPYBOX_EVENT_INPUT_WITHDRAWN:
+        ipb_prompt_withdraw_input(command->prompt, ipybox_event_get_input(event));
+        break;
     case IPYBOX_EVENT_TOOL_PROGRESS:
         if (isatty(STDERR_FILENO) && has_room(command, text))
             print_line(command, STDERR_FILENO, text);
@@ -348,6 +354,13 @@ take_approve(const IpbApprovalArguments *arguments, IpyboxSessionOptions *option
     return ipb_approval_arguments_check_file(arguments, error);
 }
 
+/* As Python, which reads input from standard input. A program without a user must not wait. */
+static bool
+can_type(void)
+{
+    return isatty(STDIN_FILENO);
+}
+
 static bool
 open_session(RunCommand *command, const RunArguments *arguments, GError **error)
 {
@@ -366,7 +379,7 @@ open_session(RunCommand *command, const RunArguments *arguments, GError **error)
     options.user_data = command;
     if (!take_approve(&arguments->approval, &options, error))
         return false;
-    if (options.approval == IPYBOX_APPROVAL_ASK)
+    if (options.approval == IPYBOX_APPROVAL_ASK || can_type())
         command->prompt = ipb_prompt_new(on_busy, command);
     command->client.session = ipybox_session_new(command->client.runtime, &options, error);
     return command->client.session != NULL;
@@ -387,6 +400,7 @@ start(RunCommand *command, const RunArguments *arguments, const char *code, GErr
     options.max_text_chars = 1; /* not used: output is printed as it arrives */
     options.on_event = on_event;
     options.user_data = command;
+    options.allow_input = can_type() && command->prompt != NULL;
     ipybox_session_execute_async(command->client.session, code, &options, NULL, on_executed,
                                  command);
     return true;

@@ -36,14 +36,19 @@
 #define VIEW ", [v]iew again"
 #define ENTER "Another tool call needs an answer. Press Enter to see it: "
 
+/* About a call, or for input. */
 typedef struct {
+    IpyboxSession *session; /* of the input; borrowed. NULL: the question is about a call */
+    guint64 input;
+    bool is_password;
     IpyboxApproval *approval;
-    char *text; /* the whole question; NULL: it is too long */
+    char *text; /* the whole question; NULL: it is too long. The prompt of the input */
     char *tool; /* "always" is for this: the tool, and the server's parameters that the call has */
 } Question;
 
 typedef enum {
     FREE,        /* no question; nothing is read */
+    READ_INPUT,  /* the head of the queue is for input */
     ENTER_FIRST, /* the head of the queue is shown when the user enters an empty line */
     SHOWN,       /* the head of the queue is shown, up to next_row */
 } State;
@@ -52,6 +57,8 @@ struct IpbPrompt {
     IpbPromptBusyFunc on_busy;
     gpointer data;
     int tty;
+    bool is_silent; /* the terminal does not show what is typed: `shown` does */
+    struct termios shown;
     bool is_gone;  /* the terminal is closed: all questions are refused */
     bool is_ascii; /* the terminal shows ASCII only */
     bool is_plain; /* the terminal has no escape sequences */
@@ -73,7 +80,7 @@ static void
 free_question(void *data)
 {
     Question *question = data;
-    ipybox_approval_unref(question->approval);
+    g_clear_pointer(&question->approval, ipybox_approval_unref);
     g_free(question->text);
     g_free(question->tool);
     g_free(question);
@@ -128,6 +135,19 @@ print_prompt(IpbPrompt *prompt, const char *text)
 {
     drop_typed(prompt);
     print(prompt, text);
+}
+
+/* For a password. */
+static void
+set_silent(IpbPrompt *prompt, bool is_silent)
+{
+    if (is_silent == prompt->is_silent || (is_silent && tcgetattr(prompt->tty, &prompt->shown) < 0))
+        return;
+    struct termios settings = prompt->shown;
+    if (is_silent)
+        settings.c_lflag &= ~(tcflag_t) ECHO;
+    prompt->is_silent = is_silent;
+    tcsetattr(prompt->tty, TCSADRAIN, &settings);
 }
 
 /* --- showing ---------------------------------------------------------------------------------- */
@@ -219,13 +239,30 @@ on_resize_signal(gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
+/* Shows the prompt of the input. */
+static void
+show_input(IpbPrompt *prompt)
+{
+    const Question *question = g_queue_peek_head(&prompt->questions);
+    g_autofree char *text = ipb_display_text_printable(question->text);
+    if (prompt->is_withdrawn)
+        drop_typed(prompt);
+    prompt->is_withdrawn = false;
+    prompt->state = READ_INPUT;
+    set_silent(prompt, question->is_password);
+    print(prompt, text);
+}
+
 /* --- questions -------------------------------------------------------------------------------- */
 
 static void
 respond_to_head(IpbPrompt *prompt, bool accept)
 {
     Question *question = g_queue_pop_head(&prompt->questions);
-    ipybox_approval_respond(question->approval, accept);
+    if (question->session != NULL)
+        ipybox_session_refuse_input(question->session, question->input, "EOF when reading a line");
+    else
+        ipybox_approval_respond(question->approval, accept);
     free_question(question);
 }
 
@@ -235,8 +272,8 @@ static bool
 is_decided(IpbPrompt *prompt, const Question *question, bool *ret_accept)
 {
     *ret_accept = false;
-    if (prompt->is_gone)
-        return true;
+    if (prompt->is_gone || question->session != NULL)
+        return prompt->is_gone;
     if (question->text == NULL) {
         print(
             prompt,
@@ -254,6 +291,7 @@ leave(IpbPrompt *prompt)
 {
     g_clear_handle_id(&prompt->watch, g_source_remove);
     g_clear_pointer(&prompt->rows, g_ptr_array_unref);
+    set_silent(prompt, false);
     if (prompt->state == FREE)
         return;
     prompt->state = FREE;
@@ -274,6 +312,21 @@ static void
 answer_head(IpbPrompt *prompt, bool accept)
 {
     respond_to_head(prompt, accept);
+    leave(prompt);
+    show_next(prompt);
+}
+
+static void
+take_input(IpbPrompt *prompt, const char *line)
+{
+    Question *question = g_queue_pop_head(&prompt->questions);
+    g_autofree char *valid = g_utf8_make_valid(line, -1);
+    g_autoptr(GError) error = NULL;
+    if (prompt->is_silent)
+        print(prompt, "\n");
+    if (!ipybox_session_answer_input(question->session, question->input, valid, &error))
+        ipybox_session_refuse_input(question->session, question->input, error->message);
+    free_question(question);
     leave(prompt);
     show_next(prompt);
 }
@@ -321,6 +374,11 @@ on_tty(int fd, GIOCondition condition, gpointer data)
     ssize_t n = read(fd, chunk, sizeof chunk);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return G_SOURCE_CONTINUE;
+    if (n <= 0 && prompt->state == READ_INPUT && (condition & (G_IO_HUP | G_IO_ERR)) == 0) {
+        print(prompt, "\n");
+        answer_head(prompt, false);
+        return G_SOURCE_CONTINUE;
+    }
     if (n <= 0) {
         lose_person(prompt);
         return G_SOURCE_CONTINUE; /* the watch is removed already */
@@ -337,7 +395,10 @@ on_tty(int fd, GIOCondition condition, gpointer data)
     g_autofree char *line = g_strdup(prompt->is_overlong ? "?" : prompt->typed->str);
     g_string_truncate(prompt->typed, 0);
     prompt->is_overlong = false;
-    take_answer(prompt, line);
+    if (prompt->state == READ_INPUT)
+        take_input(prompt, line);
+    else
+        take_answer(prompt, line);
     return G_SOURCE_CONTINUE;
 }
 
@@ -355,9 +416,12 @@ show_next(IpbPrompt *prompt)
     if (question == NULL)
         return;
     prompt->watch = g_unix_fd_add(prompt->tty, G_IO_IN | G_IO_HUP | G_IO_ERR, on_tty, prompt);
-    prompt->state = prompt->is_withdrawn ? ENTER_FIRST : SHOWN;
+    bool is_input = question->session != NULL;
+    prompt->state = is_input ? READ_INPUT : prompt->is_withdrawn ? ENTER_FIRST : SHOWN;
     prompt->on_busy(TRUE, prompt->data);
-    if (prompt->state == SHOWN)
+    if (is_input)
+        show_input(prompt);
+    else if (prompt->state == SHOWN)
         show(prompt);
     else
         print_prompt(prompt, ENTER);
@@ -400,6 +464,18 @@ ipb_prompt_ask(IpbPrompt *prompt, IpyboxApproval *approval)
     show_next(prompt);
 }
 
+void
+ipb_prompt_ask_input(IpbPrompt *prompt, IpyboxSession *session, const IpyboxEvent *event)
+{
+    Question *question = g_new0(Question, 1);
+    question->session = session;
+    question->input = ipybox_event_get_input(event);
+    question->is_password = ipybox_event_get_is_password(event);
+    question->text = g_strdup(ipybox_event_get_text(event));
+    g_queue_push_tail(&prompt->questions, question);
+    show_next(prompt);
+}
+
 /* Withdraws the head while the user may be typing the answer. */
 static void
 take_back_head(IpbPrompt *prompt)
@@ -412,12 +488,13 @@ take_back_head(IpbPrompt *prompt)
     leave(prompt);
 }
 
-void
-ipb_prompt_withdraw(IpbPrompt *prompt, const IpyboxApproval *approval)
+/* The question about @approval, or for @input if @approval is NULL. */
+static void
+withdraw(IpbPrompt *prompt, const IpyboxApproval *approval, guint64 input)
 {
     for (GList *link = prompt->questions.head; link != NULL; link = link->next) {
         Question *question = link->data;
-        if (question->approval != approval)
+        if (question->approval != approval || question->input != input)
             continue;
         bool is_head = link == prompt->questions.head;
         g_queue_delete_link(&prompt->questions, link);
@@ -427,6 +504,18 @@ ipb_prompt_withdraw(IpbPrompt *prompt, const IpyboxApproval *approval)
         show_next(prompt);
         return;
     }
+}
+
+void
+ipb_prompt_withdraw(IpbPrompt *prompt, const IpyboxApproval *approval)
+{
+    withdraw(prompt, approval, 0);
+}
+
+void
+ipb_prompt_withdraw_input(IpbPrompt *prompt, guint64 input)
+{
+    withdraw(prompt, NULL, input);
 }
 
 void
@@ -441,6 +530,7 @@ ipb_prompt_free(IpbPrompt *prompt)
 {
     if (prompt == NULL)
         return;
+    set_silent(prompt, false);
     g_clear_handle_id(&prompt->watch, g_source_remove);
     g_clear_handle_id(&prompt->resize_timer, g_source_remove);
     g_clear_handle_id(&prompt->resize_watch, g_source_remove);

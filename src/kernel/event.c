@@ -22,6 +22,8 @@ ipb_event_name(IpbEventType type)
         [IPB_EVENT_DONE] = "done",
         [IPB_EVENT_READY] = "ready",
         [IPB_EVENT_START_FAILED] = "start_failed",
+        [IPB_EVENT_INPUT_REQUEST] = "input_request",
+        [IPB_EVENT_INPUT_WITHDRAWN] = "input_withdrawn",
     };
     return NAMES[type];
 }

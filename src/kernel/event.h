@@ -16,7 +16,7 @@
 
 #include "json/json.h"
 
-/* The types up to START_FAILED have the numbers of IpyboxEventType (ipybox/event.h). */
+/* The types up to INPUT_WITHDRAWN have the numbers of IpyboxEventType (ipybox/event.h). */
 typedef enum {
     /* text */
     IPB_EVENT_STDOUT,
@@ -43,6 +43,12 @@ typedef enum {
     IPB_EVENT_READY,
     /* The kernel could not get a process; text: the cause. The next cell tries again */
     IPB_EVENT_START_FAILED,
+
+    /* The cell waits for input, and its clock is paused: text: the prompt; input, is_password. One
+     * at a time */
+    IPB_EVENT_INPUT_REQUEST,
+    /* The answer is not needed any more, but the cell continues: input */
+    IPB_EVENT_INPUT_WITHDRAWN,
 
     /* A kernel that is ready begins with the cell: execution_count that it will have. The cell's
      * time runs from here. Not sent for a cell that never gets so far */
@@ -98,6 +104,10 @@ typedef struct {
     bool is_violation;
     /* NOTICE: it belongs to the cell's text, as in ipybox 0.9 */
     bool is_in_text;
+    /* INPUT_REQUEST, INPUT_WITHDRAWN: which request; a number is never used again */
+    uint64_t input;
+    /* INPUT_REQUEST: what is typed must not be shown or kept */
+    bool is_password;
     /* {name: {"status": "ok", "data", "metadata"} or {"status": "error", "ename", "evalue",
      * "traceback": [lines]}}, or NULL */
     const IpbJson *user_expressions;

@@ -12,6 +12,7 @@
 #define MAX_CODE (32u * 1024 * 1024)
 /* Of a request; of a cell's user expressions. */
 #define MAX_PARAMS (4u * 1024 * 1024)
+#define MAX_INPUT_SIZE (1024u * 1024)
 
 void
 ipb_kernel_start(IpbKernel *kernel)
@@ -83,6 +84,24 @@ ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
     if (!check_object(params, "the parameters", /* of_strings= */ false, error))
         return false;
     return kernel->ops->request(kernel, method, params, func, data, error);
+}
+
+bool
+ipb_kernel_answer_input(IpbKernel *kernel, uint64_t input, const char *value, const char *why,
+                        GError **error)
+{
+    size_t size = value != NULL ? strlen(value) : 0;
+    if (size > MAX_INPUT_SIZE) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "the input has %zu bytes, %u are allowed: write it to a file and read that",
+                    size, MAX_INPUT_SIZE);
+        return false;
+    }
+    if (value != NULL && !g_utf8_validate(value, (gssize) size, NULL)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the input is not valid UTF-8");
+        return false;
+    }
+    return kernel->ops->answer_input(kernel, input, value, why, error);
 }
 
 void

@@ -73,6 +73,8 @@ typedef struct {
     bool is_silent;
     /* it is added to the history, and counts */
     bool stores_history;
+    /* INPUT_REQUEST events are answered; else input() fails */
+    bool allows_input;
     /* text of a JSON object {name: expression}, evaluated after the code; or NULL */
     const char *user_expressions;
 } IpbKernelCode;
@@ -86,6 +88,8 @@ typedef struct {
     bool (*execute)(IpbKernel *kernel, const IpbKernelCode *code, uint64_t cell, GError **error);
     bool (*request)(IpbKernel *kernel, const char *method, const char *params,
                     IpbKernelReplyFunc func, void *data, GError **error);
+    bool (*answer_input)(IpbKernel *kernel, uint64_t input, const char *value, const char *why,
+                         GError **error);
     void (*interrupt)(IpbKernel *kernel);
     void (*reset)(IpbKernel *kernel);
     void (*stop)(IpbKernel *kernel, void (*done)(void *data), void *data);
@@ -118,6 +122,11 @@ uint64_t ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError
  * (the kernel is being stopped). */
 bool ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
                         IpbKernelReplyFunc func, void *data, GError **error);
+/* Answers an INPUT_REQUEST. @value: what was typed, without the end of the line. NULL: there is no
+ * answer, and code gets an EOFError that says @why. Returns false with @error: NOT_FOUND (the
+ * answer is not needed any more), LIMIT (over 1 MiB), INVALID (no UTF-8). */
+bool ipb_kernel_answer_input(IpbKernel *kernel, uint64_t input, const char *value, const char *why,
+                             GError **error);
 /* Interrupts the running cell, if any. A cell that waits for its kernel's start ends at once
  * (ERROR, then DONE with IPB_CELL_INTERRUPTED). If the cell still runs after the grace period
  * (options), its kernel is killed: DONE has IPB_CELL_LOST, and the cause says that the state is

@@ -15,6 +15,8 @@
 
 #define MAX_DEPTH 256
 #define MAX_VALUES (2u * 1024 * 1024)
+/* Bytes; the kernel cuts a longer one. */
+#define MAX_PROMPT (256u * 1024)
 
 static const char *
 type_name(IpbFrameType type)
@@ -28,6 +30,8 @@ type_name(IpbFrameType type)
         return "shutdown";
     case IPB_FRAME_REQUEST:
         return "request";
+    case IPB_FRAME_INPUT:
+        return "input";
     case IPB_FRAME_HELLO:
         return "hello";
     case IPB_FRAME_DISPLAY:
@@ -44,6 +48,10 @@ type_name(IpbFrameType type)
         return "done";
     case IPB_FRAME_REPLY:
         return "reply";
+    case IPB_FRAME_INPUT_REQUEST:
+        return "input_request";
+    case IPB_FRAME_INPUT_END:
+        return "input_end";
     }
     return "?";
 }
@@ -171,12 +179,39 @@ parse_done(IpbMessage *message, GError **error)
 }
 
 static bool
-parse_reply(IpbMessage *message, GError **error)
+parse_id(IpbMessage *message, GError **error)
 {
     int64_t id;
     if (!ipb_json_get_int64(root(message), "id", &id) || id <= 0)
         return set_breach(message, "without an \"id\"", error);
     message->request = (uint64_t) id;
+    return true;
+}
+
+static bool
+parse_input_request(IpbMessage *message, GError **error)
+{
+    IpbEvent *event = &message->event;
+    event->type = IPB_EVENT_INPUT_REQUEST;
+    event->text = get_text(message, "prompt", &event->text_size);
+    if (event->text == NULL || event->text_size > MAX_PROMPT)
+        return set_breach(message, "without a \"prompt\", or with one that is too long", error);
+    event->is_password = ipb_json_get_bool(root(message), "password", false);
+    return parse_id(message, error);
+}
+
+static bool
+parse_input_end(IpbMessage *message, GError **error)
+{
+    message->event.type = IPB_EVENT_INPUT_WITHDRAWN;
+    return parse_id(message, error);
+}
+
+static bool
+parse_reply(IpbMessage *message, GError **error)
+{
+    if (!parse_id(message, error))
+        return false;
     message->result = ipb_json_get(root(message), "result");
     message->error = get_text(message, "error", NULL);
     if ((message->result == NULL) == (message->error == NULL))
@@ -212,10 +247,15 @@ parse_content(IpbMessage *message, GError **error)
         return parse_done(message, error);
     case IPB_FRAME_REPLY:
         return parse_reply(message, error);
+    case IPB_FRAME_INPUT_REQUEST:
+        return parse_input_request(message, error);
+    case IPB_FRAME_INPUT_END:
+        return parse_input_end(message, error);
     case IPB_FRAME_START:
     case IPB_FRAME_EXECUTE:
     case IPB_FRAME_SHUTDOWN:
     case IPB_FRAME_REQUEST:
+    case IPB_FRAME_INPUT:
         break;
     }
     return set_breach(message, "that only the core sends", error);
@@ -348,6 +388,8 @@ ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t *ret_
         ipb_json_member_bool(writer, "silent", true);
     if (!code->stores_history)
         ipb_json_member_bool(writer, "store_history", false);
+    if (code->allows_input)
+        ipb_json_member_bool(writer, "allow_stdin", true);
     if (code->user_expressions != NULL) {
         ipb_json_key(writer, "user_expressions");
         ipb_json_write_raw(writer, code->user_expressions, strlen(code->user_expressions));
@@ -368,6 +410,18 @@ ipb_message_build_request(uint64_t id, const char *method, const char *params, s
     ipb_json_write_raw(writer, params, strlen(params));
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_REQUEST, writer, ret_size, error);
+}
+
+char *
+ipb_message_build_input(uint64_t id, const char *value, const char *why, size_t *ret_size,
+                        GError **error)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "id", (int64_t) id);
+    ipb_json_member_string(writer, value != NULL ? "value" : "error", value != NULL ? value : why);
+    ipb_json_end_object(writer);
+    return finish_frame(IPB_FRAME_INPUT, writer, ret_size, error);
 }
 
 char *

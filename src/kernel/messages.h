@@ -18,7 +18,7 @@ typedef struct {
     IpbFrameType type;
     IpbEvent event; /* for all types but HELLO and REPLY; cell 0: belongs to no cell */
     IpbJsonDoc *document;
-    uint64_t request; /* REPLY: which, and its result (any value) or the error's text */
+    uint64_t request; /* REPLY: which, and its result (any value) or the error's text; INPUT_* */
     const IpbJson *result;
     const char *error;
     char *owned[4]; /* texts that had to be changed */
@@ -49,6 +49,9 @@ char *ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t
 /* @params: text of a JSON object. */
 char *ipb_message_build_request(uint64_t id, const char *method, const char *params,
                                 size_t *ret_size, GError **error);
+/* @value: what was typed; NULL: @why there is no answer. */
+char *ipb_message_build_input(uint64_t id, const char *value, const char *why, size_t *ret_size,
+                              GError **error);
 char *ipb_message_build_shutdown(size_t *ret_size);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbMessage, ipb_message_clear)

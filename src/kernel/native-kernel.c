@@ -74,6 +74,10 @@ typedef struct {
     bool has_error;         /* ERROR was reported */
     bool is_interrupt_due;  /* interrupted before it was sent */
     const char *lost_cause; /* however the cell ends, it is LOST */
+    /* The input that the cell waits for. The process has a number of its own for it. */
+    uint64_t input; /* 0: none */
+    uint64_t last_input;
+    uint64_t input_in_process;
 } NativeKernel;
 
 static const char *
@@ -207,6 +211,7 @@ end_cell(NativeKernel *kernel, const IpbEvent *done)
     g_clear_pointer(&kernel->user_expressions, g_free);
     kernel->is_started_due = kernel->is_interrupt_due = false;
     kernel->lost_cause = NULL;
+    kernel->input = 0;
     ipb_interrupt_end(&kernel->interrupt);
     if (kernel->state == STATE_BUSY || kernel->state == STATE_INTERRUPTING)
         set_state(kernel, STATE_IDLE);
@@ -416,6 +421,43 @@ on_done(NativeKernel *kernel, const IpbEvent *event, GError **error)
     return true;
 }
 
+/* A cell that is being interrupted does not wait again: a debugger would ask for ever. */
+static bool
+on_input_request(NativeKernel *kernel, const IpbMessage *message, GError **error)
+{
+    if (!kernel->options.allows_input || kernel->input != 0) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    kernel->input != 0 ? "a second request for input"
+                                       : "a request for input in a cell that allows none");
+        return false;
+    }
+    if (kernel->state != STATE_BUSY) {
+        ipb_process_answer_input(kernel->process, message->request, NULL,
+                                 "the cell was interrupted", NULL);
+        return true;
+    }
+    kernel->input = ++kernel->last_input;
+    kernel->input_in_process = message->request;
+    IpbEvent event = message->event;
+    event.cell = kernel->cell;
+    event.input = kernel->input;
+    report(kernel, &event);
+    return true;
+}
+
+/* The kernel waits no longer; the answer may have been on its way. */
+static void
+on_input_end(NativeKernel *kernel, const IpbMessage *message)
+{
+    if (kernel->input == 0 || kernel->input_in_process != message->request)
+        return;
+    IpbEvent event = message->event;
+    event.cell = kernel->cell;
+    event.input = kernel->input;
+    kernel->input = 0;
+    report(kernel, &event);
+}
+
 static bool
 on_message(const IpbMessage *message, GError **error, void *data)
 {
@@ -434,6 +476,12 @@ on_message(const IpbMessage *message, GError **error, void *data)
     report_cell_start(kernel);
     if (event.type == IPB_EVENT_DONE)
         return on_done(kernel, &event, error);
+    if (event.type == IPB_EVENT_INPUT_REQUEST)
+        return on_input_request(kernel, message, error);
+    if (event.type == IPB_EVENT_INPUT_WITHDRAWN) {
+        on_input_end(kernel, message);
+        return true;
+    }
     if (event.type == IPB_EVENT_ERROR)
         kernel->has_error = true;
     report(kernel, &event);
@@ -597,6 +645,19 @@ request(IpbKernel *base, const char *method, const char *params, IpbKernelReplyF
     return true;
 }
 
+static bool
+answer_input(IpbKernel *base, uint64_t input, const char *value, const char *why, GError **error)
+{
+    NativeKernel *kernel = (NativeKernel *) base;
+    if (input == 0 || kernel->input != input) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                    "the cell does not wait for this input any more");
+        return false;
+    }
+    kernel->input = 0;
+    return ipb_process_answer_input(kernel->process, kernel->input_in_process, value, why, error);
+}
+
 static void
 interrupt(IpbKernel *base)
 {
@@ -715,6 +776,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
         .start = start,
         .execute = execute,
         .request = request,
+        .answer_input = answer_input,
         .interrupt = interrupt,
         .reset = reset,
         .stop = stop,

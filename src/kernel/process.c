@@ -602,6 +602,15 @@ ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const 
 }
 
 bool
+ipb_process_answer_input(IpbProcess *process, uint64_t id, const char *value, const char *why,
+                         GError **error)
+{
+    size_t size;
+    g_autofree char *frame = ipb_message_build_input(id, value, why, &size, error);
+    return frame != NULL && check_alive(process, error) && send_frame(process, frame, size, error);
+}
+
+bool
 ipb_process_has_socket(const IpbProcess *process, uint64_t inode)
 {
     return process->pid > 0 && process->pidfd >= 0 &&

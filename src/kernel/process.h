@@ -45,6 +45,9 @@ bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode
 /* Sends a request to a process that is ready. */
 bool ipb_process_request(IpbProcess *process, uint64_t id, const char *method, const char *params,
                          GError **error);
+/* Answers an input request; see ipb_message_build_input(). */
+bool ipb_process_answer_input(IpbProcess *process, uint64_t id, const char *value, const char *why,
+                              GError **error);
 /* ipb_pausable_timer_cpu_wait_us() of the process; 0 before its fork. */
 uint64_t ipb_process_cpu_wait_us(const IpbProcess *process);
 /* @is_repetition: for a cell that may not have noticed the first interrupt. A cell that has reacted

@@ -31,6 +31,7 @@ typedef enum {
     IPB_FRAME_EXECUTE = 2,
     IPB_FRAME_SHUTDOWN = 3,
     IPB_FRAME_REQUEST = 4,
+    IPB_FRAME_INPUT = 5,
     /* from the kernel */
     IPB_FRAME_HELLO = 64,
     IPB_FRAME_DISPLAY = 65,
@@ -40,6 +41,8 @@ typedef enum {
     IPB_FRAME_ERROR = 69,
     IPB_FRAME_DONE = 70,
     IPB_FRAME_REPLY = 71,
+    IPB_FRAME_INPUT_REQUEST = 72,
+    IPB_FRAME_INPUT_END = 73,
 } IpbFrameType;
 
 /* A frame in a buffer of the caller. */

@@ -33,12 +33,14 @@ SAME_TYPE(TOOL_PROGRESS);
 SAME_TYPE(NOTICE);
 SAME_TYPE(READY);
 SAME_TYPE(START_FAILED);
+SAME_TYPE(INPUT_REQUEST);
+SAME_TYPE(INPUT_WITHDRAWN);
 
 void
 ipb_lib_event_report(IpyboxSession *session, const IpbEvent *event, IpyboxEventFunc func,
                      gpointer user_data)
 {
-    if (func == NULL || event->type > IPB_EVENT_START_FAILED)
+    if (func == NULL || event->type > IPB_EVENT_INPUT_WITHDRAWN)
         return;
     g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) json = g_hash_table_new(NULL, NULL);
@@ -163,6 +165,20 @@ ipybox_event_get_error_value(const IpyboxEvent *event)
 {
     g_return_val_if_fail(event != NULL, NULL);
     return event->core->evalue;
+}
+
+guint64
+ipybox_event_get_input(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, 0);
+    return event->core->input;
+}
+
+gboolean
+ipybox_event_get_is_password(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, FALSE);
+    return event->core->is_password;
 }
 
 gboolean

@@ -439,7 +439,7 @@ cancel_cell(IpbCall *call)
 }
 
 static void
-start_cell(IpyboxSession *session, IpbCall *call, const char *code, unsigned timeout_ms,
+start_cell(IpyboxSession *session, IpbCall *call, const char *code, const IpbCellOptions *options,
            GCancellable *cancellable)
 {
     if (!begin_call(session, call))
@@ -449,7 +449,7 @@ start_cell(IpyboxSession *session, IpbCall *call, const char *code, unsigned tim
         ipb_call_return(call, ipb_lib_result_new_cancelled(), (GDestroyNotify) ipybox_result_free);
     else
         call->number =
-            ipb_session_execute(session->core, code, timeout_ms, on_cell_event, call, &error);
+            ipb_session_execute_with(session->core, code, options, on_cell_event, call, &error);
     if (error != NULL)
         ipb_call_return_copy(call, error);
     if (call->number == 0)
@@ -483,7 +483,13 @@ ipybox_session_execute_async(IpyboxSession *session, const char *code,
     };
     call->data = cell;
     call->free_data = free_cell;
-    start_cell(session, call, code, options->timeout_ms, cancellable);
+    const IpbCellOptions cell_options = {
+        .timeout_ms = options->timeout_ms,
+        .stores_history = true,
+        .allows_input = options->allow_input && options->on_event != NULL,
+        .input_timeout_ms = options->input_timeout_ms,
+    };
+    start_cell(session, call, code, &cell_options, cancellable);
 }
 
 IpyboxResult *
@@ -504,6 +510,23 @@ ipybox_session_execute(IpyboxSession *session, const char *code,
     ipybox_session_execute_async(session, code, options, cancellable, ipb_block_on_ready, &block);
     g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
     return ipybox_session_execute_finish(NULL, result, error);
+}
+
+gboolean
+ipybox_session_answer_input(IpyboxSession *session, guint64 input, const char *value,
+                            GError **error)
+{
+    g_return_val_if_fail(session != NULL && value != NULL, FALSE);
+    return ipb_session_answer_input(session->core, input, value, NULL, error);
+}
+
+void
+ipybox_session_refuse_input(IpyboxSession *session, guint64 input, const char *why)
+{
+    g_return_if_fail(session != NULL);
+    bool is_valid = why != NULL && g_utf8_validate(why, -1, NULL);
+    ipb_session_answer_input(session->core, input, NULL, is_valid ? why : "the input was refused",
+                             NULL);
 }
 
 /* --- MCP servers ----------------------------------------------------------------------------- */

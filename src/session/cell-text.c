@@ -137,6 +137,8 @@ ipb_cell_text_add(IpbCellText *text, const IpbEvent *event)
     case IPB_EVENT_DONE:
     case IPB_EVENT_READY:
     case IPB_EVENT_START_FAILED:
+    case IPB_EVENT_INPUT_REQUEST:
+    case IPB_EVENT_INPUT_WITHDRAWN:
         break;
     }
 }

@@ -19,6 +19,7 @@
 /* Cells that may wait behind the running one. */
 #define MAX_WAITING_CELLS 1000
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
+#define INPUT_TIMEOUT_MS (60u * 60 * 1000)
 #define NOTICE_PREFIX "[ipybox] "
 
 typedef struct {
@@ -27,6 +28,10 @@ typedef struct {
     char *code;
     bool is_silent, stores_history;
     char *user_expressions; /* or NULL */
+    bool allows_input;
+    unsigned input_timeout_ms;
+    uint64_t input; /* that it waits for; 0: none */
+    IpbTimer *input_timer;
     IpbEventFunc on_event;
     void *data;
     bool is_timed_out;
@@ -76,6 +81,9 @@ new_cell(IpbCells *cells, const char *code, const IpbCellOptions *options, IpbEv
     cell->is_silent = options->is_silent;
     cell->stores_history = options->stores_history;
     cell->user_expressions = g_strdup(options->user_expressions);
+    cell->allows_input = options->allows_input;
+    cell->input_timeout_ms =
+        options->input_timeout_ms > 0 ? options->input_timeout_ms : INPUT_TIMEOUT_MS;
     cell->timeout_ms = options->timeout_ms;
     cell->left_us = (int64_t) options->timeout_ms * 1000;
     cell->on_event = on_event;
@@ -89,6 +97,7 @@ free_cell(Cell *cell)
     if (cell == NULL)
         return;
     ipb_timer_free(cell->timer);
+    ipb_timer_free(cell->input_timer);
     g_free(cell->code);
     g_free(cell->user_expressions);
     g_free(cell);
@@ -129,6 +138,18 @@ pause_clock(Cell *cell)
         return;
     g_clear_pointer(&cell->timer, ipb_timer_free);
     cell->left_us -= g_get_monotonic_time() - cell->started_us;
+}
+
+/* The clock runs unless the cell waits for a person. */
+static void
+update_clock(Cell *cell)
+{
+    if (cell->is_timed_out)
+        return;
+    if (cell->cells->is_awaiting_approval || cell->input != 0)
+        pause_clock(cell);
+    else
+        start_clock(cell);
 }
 
 /* Ends a cell, however it ended, and frees it. @event: the kernel's DONE; NULL if the kernel did
@@ -238,8 +259,7 @@ static void
 on_started(IpbCells *cells, const IpbEvent *event)
 {
     Cell *cell = cells->current;
-    if (!cells->is_awaiting_approval)
-        start_clock(cell);
+    update_clock(cell);
     send_event(cell, event);
     send_kept_notices(cells, cell->on_event, cell->data);
 }
@@ -271,6 +291,58 @@ on_error(IpbCells *cells, const IpbEvent *event)
     if (text != NULL)
         ipb_cells_report_violation(cells, text);
 }
+
+/* --- input ------------------------------------------------------------------------------------ */
+
+static void
+end_input(Cell *cell)
+{
+    cell->input = 0;
+    g_clear_pointer(&cell->input_timer, ipb_timer_free);
+    update_clock(cell);
+}
+
+/* The answer is not needed any more. */
+static void
+withdraw_input(Cell *cell)
+{
+    uint64_t input = cell->input;
+    end_input(cell);
+    send_event(cell, &(IpbEvent){.type = IPB_EVENT_INPUT_WITHDRAWN, .input = input});
+}
+
+static void
+on_input_timeout(void *data)
+{
+    Cell *cell = data;
+    g_autofree char *why =
+        g_strdup_printf("no answer came within %.3g s", cell->input_timeout_ms / 1000.0);
+    ipb_kernel_answer_input(cell->cells->kernel, cell->input, NULL, why, NULL);
+    withdraw_input(cell);
+}
+
+static void
+on_input_request(IpbCells *cells, const IpbEvent *event)
+{
+    Cell *cell = cells->current;
+    cell->input = event->input;
+    cell->input_timer = ipb_timer_new(cells->loop, cell->input_timeout_ms, on_input_timeout, cell);
+    update_clock(cell);
+    send_event(cell, event);
+}
+
+bool
+ipb_cells_answer_input(IpbCells *cells, uint64_t input, const char *value, const char *why,
+                       GError **error)
+{
+    if (!ipb_kernel_answer_input(cells->kernel, input, value, why, error))
+        return false;
+    if (cells->current != NULL && cells->current->input == input)
+        end_input(cells->current);
+    return true;
+}
+
+/* --- the end of a cell ------------------------------------------------------------------------ */
 
 /* A caller that cancelled the cell may not look at its end, and would not know why the variables
  * are gone. */
@@ -365,6 +437,13 @@ ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
     case IPB_EVENT_RESULT:
         on_bundle(cells, event);
         break;
+    case IPB_EVENT_INPUT_REQUEST:
+        on_input_request(cells, event);
+        break;
+    case IPB_EVENT_INPUT_WITHDRAWN:
+        if (cells->current->input == event->input)
+            withdraw_input(cells->current);
+        break;
     case IPB_EVENT_DONE:
         on_done(cells, event);
         break;
@@ -400,6 +479,7 @@ start_next_cell(IpbCells *cells)
             .is_silent = cell->is_silent,
             .stores_history = cell->stores_history,
             .user_expressions = cell->user_expressions,
+            .allows_input = cell->allows_input,
         };
         if (ipb_kernel_execute(cells->kernel, &code, &error) != 0)
             return;
@@ -523,12 +603,8 @@ ipb_cells_set_awaiting_approval(IpbCells *cells, bool is_awaiting)
 {
     Cell *cell = cells->current;
     cells->is_awaiting_approval = is_awaiting;
-    if (cell == NULL || cell->is_timed_out)
-        return;
-    if (is_awaiting)
-        pause_clock(cell);
-    else
-        start_clock(cell);
+    if (cell != NULL)
+        update_clock(cell);
 }
 
 void

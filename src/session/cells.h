@@ -2,7 +2,7 @@
  *
  * IpbCells: the cells of a session. It queues them, gives them to the kernel one after the other,
  * passes the kernel's events on to each cell's own callback, and keeps their time limits. The clock
- * of a cell is paused while an approval is awaited.
+ * of a cell is paused while an approval or input is awaited.
  *
  * Ownership: the session owns it, and frees it after the kernel. Callbacks are called from the
  * loop, with one exception: ipb_cells_cancel(), ipb_cells_reset() and ipb_cells_close() report the
@@ -34,12 +34,16 @@ typedef struct {
 
 /* How to run a cell; see kernel/kernel.h. */
 typedef struct {
-    /* of its running, waits for approvals not counted; 0: none */
+    /* of its running, waits for approvals and input not counted; 0: none */
     unsigned timeout_ms;
     bool is_silent;
     bool stores_history;
     /* NULL: none */
     const char *user_expressions;
+    /* INPUT_REQUEST events are answered by ipb_cells_answer_input(); else input() fails */
+    bool allows_input;
+    /* then a request without an answer is refused; 0: an hour */
+    unsigned input_timeout_ms;
 } IpbCellOptions;
 
 IpbCells *ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options);
@@ -54,6 +58,9 @@ uint64_t ipb_cells_execute(IpbCells *cells, const char *code, const IpbCellOptio
                            IpbEventFunc on_event, void *data, GError **error);
 bool ipb_cells_cancel(IpbCells *cells, uint64_t number);
 void ipb_cells_interrupt(IpbCells *cells);
+/* See ipb_session_answer_input(). */
+bool ipb_cells_answer_input(IpbCells *cells, uint64_t input, const char *value, const char *why,
+                            GError **error);
 void ipb_cells_hold(IpbCells *cells, bool is_held);
 void ipb_cells_keep_notices(IpbCells *cells, const GPtrArray *notices);
 void ipb_cells_report_late_output(IpbCells *cells);

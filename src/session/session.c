@@ -694,6 +694,13 @@ ipb_session_cancel(IpbSession *session, uint64_t cell)
     return ipb_cells_cancel(session->cells, cell);
 }
 
+bool
+ipb_session_answer_input(IpbSession *session, uint64_t input, const char *value, const char *why,
+                         GError **error)
+{
+    return ipb_cells_answer_input(session->cells, input, value, why, error);
+}
+
 void
 ipb_session_interrupt(IpbSession *session)
 {

@@ -119,6 +119,11 @@ bool ipb_session_request(IpbSession *session, const char *method, const char *pa
 /* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED, which comes at once
  * for a cell that waits. False if there is no such cell. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
+/* Answers an INPUT_REQUEST of the running cell. @value: what was typed, without the end of the
+ * line; NULL: there is no answer, and code gets an EOFError that says @why. Returns false with
+ * @error: NOT_FOUND (the answer is not needed any more), LIMIT (over 1 MiB), INVALID (no UTF-8). */
+bool ipb_session_answer_input(IpbSession *session, uint64_t input, const char *value,
+                              const char *why, GError **error);
 /* Interrupts the running cell, if any, as Ctrl-C does. */
 void ipb_session_interrupt(IpbSession *session);
 /* Keeps notices (texts, copied) whose answer was dropped before anybody got it. They are the first

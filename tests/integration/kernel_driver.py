@@ -26,7 +26,7 @@ HOST = ROOT / "python" / "ipybox" / "kernel_host"
 TIMEOUT = 60.0
 REPEAT_INTERRUPT = 0.05
 
-START, EXECUTE, SHUTDOWN, REQUEST = 1, 2, 3, 4
+START, EXECUTE, SHUTDOWN, REQUEST, INPUT = 1, 2, 3, 4, 5
 FRAME_NAMES = {
     64: "hello",
     65: "display",
@@ -36,6 +36,8 @@ FRAME_NAMES = {
     69: "error",
     70: "done",
     71: "reply",
+    72: "input_request",
+    73: "input_end",
 }
 KEY = bytes(range(12))
 MARK_SIZE = 18

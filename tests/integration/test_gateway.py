@@ -223,14 +223,6 @@ def test_questions(gateway: Gateway) -> None:
         assert reply["user_expressions"]["a"]["data"] == {"text/plain": "42"}
 
 
-def test_input_is_refused(gateway: Gateway) -> None:
-    with gateway.channels(gateway.start_kernel()) as client:
-        client.send("input_reply", {"value": "no one asked"}, "stdin")
-        messages = client.run("input('name? ')", allow_stdin=True)
-        assert "input" in contents(messages, "error")[0]["evalue"]
-        assert "input_request" not in types(messages)
-
-
 @pytest.mark.parametrize("way", ["rest", "control"])
 def test_interrupt(gateway: Gateway, way: str) -> None:
     kernel = gateway.start_kernel()

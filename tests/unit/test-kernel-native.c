@@ -314,6 +314,8 @@ test_breaches(Fixture *fixture, const void *data)
                   "a frame of cell 0 while cell 11 runs");
     assert_breach(fixture, "done('error'); time.sleep(1000)",
                   "a cell that failed without an error frame");
+    assert_breach(fixture, "send(72, id=1, prompt=''); time.sleep(1000)",
+                  "a request for input in a cell that allows none");
     assert_breach(fixture, "send(71, id=1, result=1); time.sleep(1000)",
                   "a reply to request 1, which was not made");
     assert_breach(fixture, "raw(b'\\x06\\0\\0\\0\\x46\\0\\0\\0\\0{'); time.sleep(1000)",

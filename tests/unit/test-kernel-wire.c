@@ -64,7 +64,7 @@ test_frame_breach(void)
     assert_frame_breach("\xff\xff\xff\xff", 4, "length 4294967295");
     assert_frame_breach("\x05\0\0\0\0", 5, "type 0");
     assert_frame_breach("\x05\0\0\0\x01", 5, "type 1");
-    assert_frame_breach("\x05\0\0\0\x48", 5, "type 72");
+    assert_frame_breach("\x05\0\0\0\x4a", 5, "type 74");
     /* The header of a frame of the largest length is valid. */
     IpbFrame frame;
     size_t missing;
@@ -184,6 +184,29 @@ test_message_reply(void)
 }
 
 static void
+test_message_input(void)
+{
+    g_auto(IpbMessage) request = {0};
+    g_assert_true(parse(IPB_FRAME_INPUT_REQUEST,
+                        "{\"cell\":2,\"id\":7,\"prompt\":\"\\u0000?\",\"password\":true}", &request,
+                        NULL));
+    g_assert_cmpint(request.event.type, ==, IPB_EVENT_INPUT_REQUEST);
+    g_assert_cmpuint(request.event.cell, ==, 2);
+    g_assert_cmpuint(request.request, ==, 7);
+    g_assert_cmpstr(request.event.text, ==, "\xe2\x90\x80?");
+    g_assert_true(request.event.is_password);
+    g_auto(IpbMessage) end = {0};
+    g_assert_true(parse(IPB_FRAME_INPUT_END, "{\"cell\":2,\"id\":7}", &end, NULL));
+    g_assert_cmpint(end.event.type, ==, IPB_EVENT_INPUT_WITHDRAWN);
+    g_autofree char *prompt = g_strnfill(300 * 1024, 'x');
+    g_autofree char *payload = g_strdup_printf("{\"cell\":2,\"id\":7,\"prompt\":\"%s\"}", prompt);
+    IpbMessage message;
+    g_autoptr(GError) error = NULL;
+    g_assert_false(parse(IPB_FRAME_INPUT_REQUEST, payload, &message, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL);
+}
+
+static void
 test_message_breach(void)
 {
     static const struct {
@@ -210,6 +233,10 @@ test_message_breach(void)
         {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"ok\",\"execution_count\":1,\"cwd\":\"/\","
                          "\"user_expressions\":[]}"},
         {IPB_FRAME_REPLY, "{\"result\":1}"},
+        {IPB_FRAME_INPUT_REQUEST, "{\"cell\":1,\"prompt\":\"\"}"},
+        {IPB_FRAME_INPUT_REQUEST, "{\"cell\":1,\"id\":1}"},
+        {IPB_FRAME_INPUT_REQUEST, "{\"id\":1,\"prompt\":\"\"}"},
+        {IPB_FRAME_INPUT_END, "{\"cell\":1,\"id\":0}"},
         {IPB_FRAME_REPLY, "{\"id\":0,\"result\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1,\"error\":1}"},
@@ -287,6 +314,7 @@ main(int argc, char **argv)
     g_test_add_func("/kernel/wire/build-start", test_build_start);
     g_test_add_func("/kernel/wire/build-request", test_build_request);
     g_test_add_func("/kernel/wire/message-reply", test_message_reply);
+    g_test_add_func("/kernel/wire/message-input", test_message_input);
     g_test_add_func("/kernel/wire/messages", test_messages);
     g_test_add_func("/kernel/wire/message-breach", test_message_breach);
     g_test_add_func("/kernel/wire/marker-find", test_marker_find);

@@ -539,6 +539,89 @@ test_paused(void)
     g_assert_cmpstr(text->str, ==, ipybox_result_get_text(result));
 }
 
+/* --- input -------------------------------------------------------------------------------------
+ * */
+
+typedef struct {
+    const char *answer; /* NULL: it is refused */
+    guint64 input;
+    unsigned n_requests, n_withdrawn;
+    gboolean is_password;
+} Asked;
+
+static void
+on_input(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
+{
+    Asked *asked = data;
+    if (ipybox_event_get_type(event) == IPYBOX_EVENT_INPUT_WITHDRAWN)
+        asked->n_withdrawn += ipybox_event_get_input(event) == asked->input;
+    if (ipybox_event_get_type(event) != IPYBOX_EVENT_INPUT_REQUEST)
+        return;
+    asked->n_requests++;
+    asked->input = ipybox_event_get_input(event);
+    asked->is_password = ipybox_event_get_is_password(event);
+    g_assert_cmpstr(ipybox_event_get_text(event), ==, "Name? ");
+    g_autoptr(GError) error = NULL;
+    g_assert_false(ipybox_session_answer_input(session, asked->input, "\xff", &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
+    g_clear_error(&error);
+    if (asked->answer == NULL)
+        ipybox_session_refuse_input(session, asked->input, NULL);
+    else if (*asked->answer != '\0')
+        g_assert_true(ipybox_session_answer_input(session, asked->input, asked->answer, &error));
+}
+
+static IpyboxResult *
+ask(IpyboxSession *session, const char *code, Asked *asked, unsigned input_timeout_ms)
+{
+    IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
+    options.on_event = on_input;
+    options.user_data = asked;
+    options.allow_input = TRUE;
+    options.input_timeout_ms = input_timeout_ms;
+    g_autoptr(GError) error = NULL;
+    IpyboxResult *result = ipybox_session_execute(session, code, &options, NULL, &error);
+    g_assert_no_error(error);
+    return result;
+}
+
+static void
+test_input(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    Asked asked = {.answer = "Ann"};
+    g_autoptr(IpyboxResult) result = ask(fixture.session, "input('Name? ')", &asked, 0);
+    g_assert_cmpstr(ipybox_result_get_text(result), ==, "'Ann'");
+    g_assert_cmpuint(asked.n_requests, ==, 1);
+    g_assert_false(asked.is_password);
+    g_autoptr(GError) error = NULL;
+    g_assert_false(ipybox_session_answer_input(fixture.session, asked.input, "late", &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    g_autoptr(IpyboxResult) secret =
+        ask(fixture.session, "import getpass; getpass.getpass('Name? ')", &asked, 0);
+    g_assert_cmpstr(ipybox_result_get_text(secret), ==, "'Ann'");
+    g_assert_true(asked.is_password);
+}
+
+static void
+test_input_is_refused(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    Asked asked = {.answer = NULL};
+    g_autoptr(IpyboxResult) refused = ask(fixture.session, "input('Name? ')", &asked, 0);
+    g_assert_cmpstr(ipybox_result_get_error_name(refused), ==, "EOFError");
+    g_assert_cmpstr(ipybox_result_get_error_value(refused), ==, "the input was refused");
+    g_assert_cmpuint(asked.n_withdrawn, ==, 0);
+    asked.answer = "";
+    g_autoptr(IpyboxResult) late = ask(fixture.session, "input('Name? ')", &asked, 100);
+    g_assert_cmpstr(ipybox_result_get_error_value(late), ==, "no answer came within 0.1 s");
+    g_assert_cmpuint(asked.n_withdrawn, ==, 1);
+    g_autoptr(IpyboxResult) plain = run(fixture.session, "input('Name? ')", IPYBOX_STATUS_ERROR);
+    g_assert_cmpstr(ipybox_result_get_error_name(plain), ==, "StdinNotImplementedError");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -565,5 +648,7 @@ main(int argc, char **argv)
     add_test("/cells/too-many", test_too_many_cells);
     add_test("/cells/without-callbacks", test_without_callbacks);
     add_test("/cells/paused", test_paused);
+    add_test("/cells/input", test_input);
+    add_test("/cells/input-is-refused", test_input_is_refused);
     return g_test_run();
 }

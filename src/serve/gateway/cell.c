@@ -14,7 +14,8 @@ struct IpbGatewayCell {
     IpbGatewayPublisher *publisher;
     bool is_silent;
     bool ends_by_restart;
-    char *ename; /* of its first error; NULL: it has none */
+    uint64_t input; /* that it waits for; 0: none */
+    char *ename;    /* of its first error; NULL: it has none */
     char *evalue;
     char *traceback;
 };
@@ -157,6 +158,54 @@ send_clear_output(IpbGatewayCell *cell, bool wait)
     ipb_gateway_publisher_broadcast(cell->publisher, "clear_output", parent_of(cell), writer);
 }
 
+/* --- input ----------------------------------------------------------------------------------- */
+
+static void
+refuse_input(IpbGatewayCell *cell, const char *why)
+{
+    uint64_t input = cell->input;
+    cell->input = 0;
+    if (input != 0)
+        ipb_session_answer_input(cell->options.session, input, NULL, why, NULL);
+}
+
+/* Only the client that sent the cell is asked. */
+static void
+ask_for_input(IpbGatewayCell *cell, const IpbEvent *event)
+{
+    cell->input = event->input;
+    if (cell->options.request->client == NULL) {
+        ipb_gateway_cell_lose_client(cell);
+        return;
+    }
+    IpbJsonWriter *writer = new_object();
+    ipb_json_member_string(writer, "prompt", event->text);
+    ipb_json_member_bool(writer, "password", event->is_password);
+    ipb_gateway_publisher_ask(cell->publisher, cell->options.request, "input_request", writer);
+}
+
+void
+ipb_gateway_cell_take_input(IpbGatewayCell *cell, const IpbGatewayClient *client,
+                            const IpbJson *content)
+{
+    uint64_t input = cell->input;
+    if (input == 0 || cell->options.request->client != client)
+        return;
+    const char *value = ipb_json_get_string(content, "value");
+    g_autoptr(GError) error = NULL;
+    if (value == NULL)
+        refuse_input(cell, "the client answered without a string \"value\" (without NUL)");
+    else if (!ipb_session_answer_input(cell->options.session, input, value, NULL, &error))
+        refuse_input(cell, error->message);
+    cell->input = 0;
+}
+
+void
+ipb_gateway_cell_lose_client(IpbGatewayCell *cell)
+{
+    refuse_input(cell, "the client that sent the cell has gone");
+}
+
 /* --- the end --------------------------------------------------------------------------------- */
 
 /* @expressions: what the client's user_expressions came to, or NULL. */
@@ -263,6 +312,12 @@ on_event(const IpbEvent *event, void *data)
     case IPB_EVENT_READY:
     case IPB_EVENT_START_FAILED:
         break;
+    case IPB_EVENT_INPUT_REQUEST:
+        ask_for_input(cell, event);
+        break;
+    case IPB_EVENT_INPUT_WITHDRAWN: /* Jupyter has no message for it */
+        cell->input = 0;
+        break;
     case IPB_EVENT_DONE:
         on_done(cell, event);
         break;
@@ -292,6 +347,7 @@ run(IpbGatewayCell *cell, const char *code, GError **error)
         .is_silent = cell->is_silent,
         .stores_history = ipb_json_get_bool(content, "store_history", true),
         .user_expressions = expressions,
+        .allows_input = ipb_json_get_bool(content, "allow_stdin", false),
     };
     return ipb_session_execute_with(cell->options.session, code, &options, on_event, cell, error) !=
            0;

@@ -27,6 +27,11 @@ typedef struct {
 IpbGatewayCell *ipb_gateway_cell_new(const IpbGatewayCellOptions *options);
 /* If the request is wrong, on_done is called before this returns. */
 void ipb_gateway_cell_start(IpbGatewayCell *cell);
+/* An input_reply of @client; ignored unless the cell waits for one of that client. */
+void ipb_gateway_cell_take_input(IpbGatewayCell *cell, const IpbGatewayClient *client,
+                                 const IpbJson *content);
+/* The client that sent the cell has gone: it cannot be asked. */
+void ipb_gateway_cell_lose_client(IpbGatewayCell *cell);
 /* A client restarts the kernel, so its loss is not reported as a death. */
 void ipb_gateway_cell_expect_restart(IpbGatewayCell *cell);
 void ipb_gateway_cell_free(IpbGatewayCell *cell);

@@ -531,7 +531,9 @@ static void
 receive(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
 {
     const char *channel = request->message.channel;
-    if (kernel->is_closing || strcmp(channel, "stdin") == 0) { /* no input was asked for */
+    if (kernel->is_closing || strcmp(channel, "stdin") == 0) {
+        if (kernel->cell != NULL && is_of_type(request, "input_reply"))
+            ipb_gateway_cell_take_input(kernel->cell, request->client, request->message.content);
         free_request(request);
         return;
     }
@@ -554,8 +556,11 @@ receive(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
 static void
 forget_client(IpbGatewayKernel *kernel, const IpbGatewayClient *client)
 {
-    if (kernel->current != NULL && kernel->current->client == client)
+    if (kernel->current != NULL && kernel->current->client == client) {
         kernel->current->client = NULL;
+        if (kernel->cell != NULL)
+            ipb_gateway_cell_lose_client(kernel->cell);
+    }
     for (GList *link = kernel->waiting.head; link != NULL; link = link->next) {
         IpbGatewayRequest *request = link->data;
         if (request->client == client)

@@ -77,6 +77,18 @@ ipb_gateway_publisher_send_status(IpbGatewayPublisher *publisher, const char *st
 }
 
 void
+ipb_gateway_publisher_ask(IpbGatewayPublisher *publisher, const IpbGatewayRequest *request,
+                          const char *msg_type, IpbJsonWriter *writer)
+{
+    IpbGatewayParts parts = {
+        .channel = "stdin",
+        .msg_type = msg_type,
+        .parent = request->message.header,
+    };
+    send(publisher, request->client, &parts, writer);
+}
+
+void
 ipb_gateway_publisher_reply(IpbGatewayPublisher *publisher, const IpbGatewayRequest *request,
                             const char *msg_type, IpbJsonWriter *writer)
 {

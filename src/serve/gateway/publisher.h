@@ -45,6 +45,9 @@ void ipb_gateway_publisher_broadcast_with(IpbGatewayPublisher *publisher, const 
 /* The message "status" to all clients. @state: "busy", "idle", … */
 void ipb_gateway_publisher_send_status(IpbGatewayPublisher *publisher, const char *state,
                                        const IpbJson *parent);
+/* To the client that sent @request, which is there, on the stdin channel. */
+void ipb_gateway_publisher_ask(IpbGatewayPublisher *publisher, const IpbGatewayRequest *request,
+                               const char *msg_type, IpbJsonWriter *writer);
 /* To the client that sent @request, if it is still there. */
 void ipb_gateway_publisher_reply(IpbGatewayPublisher *publisher, const IpbGatewayRequest *request,
                                  const char *msg_type, IpbJsonWriter *writer);

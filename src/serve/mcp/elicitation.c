@@ -30,8 +30,9 @@
 typedef struct {
     /* NULL: its answer is not needed any more */
     IpbElicitation *elicitation;
-    /* The session's number of the approval */
-    uint64_t approval;
+    /* The session's number of the approval, or of the input */
+    uint64_t number;
+    bool is_input;
     /* The client's request that it belongs to, or NULL */
     char *request_id;
     /* Of elicitation/create */
@@ -147,25 +148,81 @@ make_params(const IpbApprovalRequest *request, char **ret_why)
     return ipb_json_writer_finish(writer, NULL);
 }
 
+/* --- the question for input ------------------------------------------------------------------- */
+
+static const char INPUT_SCHEMA[] =
+    "{\"type\":\"object\",\"properties\":{\"value\":{\"type\":\"string\",\"title\":\"Input\","
+    "\"description\":\"The line that the code reads\"}},\"required\":[\"value\"]}";
+
+/* NULL with @ret_why if the prompt is too long. Caller frees. */
+static char *
+make_input_params(const char *prompt, char **ret_why)
+{
+    g_autofree char *printable = ipb_display_text_printable(prompt);
+    g_autoptr(GPtrArray) rows = ipb_display_text_rows(printable, ROW_WIDTH);
+    if (g_utf8_strlen(printable, -1) > MAX_CHARS || rows->len > MAX_ROWS) {
+        *ret_why = g_strdup_printf("the prompt is too long for the MCP client's user: at most %d "
+                                   "characters in %d lines are shown; print a long text instead",
+                                   MAX_CHARS, MAX_ROWS);
+        return NULL;
+    }
+    g_autoptr(GString) message = g_string_new("Code in a cell asks for input:\n");
+    for (guint i = 0; i < rows->len; i++)
+        g_string_append_printf(message, "\n    %s", (char *) g_ptr_array_index(rows, i));
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "message", message->str);
+    ipb_json_key(writer, "requestedSchema");
+    ipb_json_write_raw(writer, INPUT_SCHEMA, sizeof INPUT_SCHEMA - 1);
+    ipb_json_end_object(writer);
+    return ipb_json_writer_finish(writer, NULL);
+}
+
 /* --- the answer ------------------------------------------------------------------------------- */
+
+/* Why there is no result. Caller frees. */
+static char *
+describe_failure(const IpbRpcAnswer *answer)
+{
+    const char *message = answer->rpc_error != NULL
+                              ? ipb_json_get_string(answer->rpc_error, "message")
+                              : answer->failure->message;
+    return g_strdup_printf("the MCP client could not ask its user (%s)",
+                           message != NULL ? message : "it does not say why");
+}
+
+static void
+take_input(const Question *question, const IpbRpcAnswer *answer)
+{
+    IpbSession *session = question->elicitation->session;
+    const char *action = ipb_json_get_string(answer->result, "action");
+    const char *value = ipb_json_get_string(ipb_json_get(answer->result, "content"), "value");
+    g_autofree char *why =
+        answer->result == NULL ? describe_failure(answer) : g_strdup("the user gave no input");
+    g_autoptr(GError) error = NULL;
+    bool is_given = g_strcmp0(action, "accept") == 0 && value != NULL;
+    if (!ipb_session_answer_input(session, question->number, is_given ? value : NULL, why, &error))
+        ipb_session_answer_input(session, question->number, NULL, error->message, NULL);
+}
 
 static void
 take_answer(const Question *question, const IpbRpcAnswer *answer)
 {
     IpbSession *session = question->elicitation->session;
+    if (question->is_input) {
+        take_input(question, answer);
+        return;
+    }
     if (answer->result == NULL) {
-        const char *message = answer->rpc_error != NULL
-                                  ? ipb_json_get_string(answer->rpc_error, "message")
-                                  : answer->failure->message;
-        g_autofree char *why = g_strdup_printf("the MCP client could not ask its user (%s); " HINT,
-                                               message != NULL ? message : "it does not say why");
-        ipb_session_refuse(session, question->approval, why);
+        g_autofree char *failure = describe_failure(answer);
+        g_autofree char *why = g_strconcat(failure, "; " HINT, NULL);
+        ipb_session_refuse(session, question->number, why);
         return;
     }
     const char *action = ipb_json_get_string(answer->result, "action");
     const char *decision = ipb_json_get_string(ipb_json_get(answer->result, "content"), "decision");
     bool is_yes = g_strcmp0(action, "accept") == 0 && g_strcmp0(decision, "allow") == 0;
-    ipb_session_respond(session, question->approval, is_yes);
+    ipb_session_respond(session, question->number, is_yes);
 }
 
 static void ask_head(IpbElicitation *elicitation);
@@ -194,6 +251,29 @@ ask_head(IpbElicitation *elicitation)
                                                   /* timeout_ms= */ 0, on_answer, question);
 }
 
+/* Takes @params. */
+static void
+add_question(IpbElicitation *elicitation, uint64_t number, bool is_input, const char *request_id,
+             char *params)
+{
+    Question *question = g_new0(Question, 1);
+    *question = (Question){
+        .elicitation = elicitation,
+        .number = number,
+        .is_input = is_input,
+        .request_id = g_strdup(request_id),
+        .params = params,
+    };
+    g_queue_push_tail(&elicitation->questions, question);
+    ask_head(elicitation);
+}
+
+bool
+ipb_elicitation_is_offered(const IpbElicitation *elicitation)
+{
+    return elicitation->is_offered;
+}
+
 void
 ipb_elicitation_ask(IpbElicitation *elicitation, const char *request_id,
                     const IpbApprovalRequest *approval)
@@ -212,15 +292,24 @@ ipb_elicitation_ask(IpbElicitation *elicitation, const char *request_id,
         ipb_session_refuse(elicitation->session, approval->id, why);
         return;
     }
-    Question *question = g_new0(Question, 1);
-    *question = (Question){
-        .elicitation = elicitation,
-        .approval = approval->id,
-        .request_id = g_strdup(request_id),
-        .params = params,
-    };
-    g_queue_push_tail(&elicitation->questions, question);
-    ask_head(elicitation);
+    add_question(elicitation, approval->id, /* is_input= */ false, request_id, params);
+}
+
+void
+ipb_elicitation_ask_input(IpbElicitation *elicitation, const char *request_id,
+                          const IpbEvent *event)
+{
+    g_autofree char *why = NULL;
+    char *params = NULL;
+    if (event->is_password)
+        why = g_strdup("an MCP client must not ask for passwords; give the value as an environment "
+                       "variable of the server");
+    else
+        params = make_input_params(event->text, &why);
+    if (params == NULL)
+        ipb_session_answer_input(elicitation->session, event->input, NULL, why, NULL);
+    else
+        add_question(elicitation, event->input, /* is_input= */ true, request_id, params);
 }
 
 static void
@@ -231,12 +320,12 @@ notify_cancelled(IpbElicitation *elicitation, const char *request_id, int64_t ca
     ipb_rpc_peer_notify_within(elicitation->peer, request_id, "notifications/cancelled", params);
 }
 
-void
-ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t approval)
+static void
+withdraw(IpbElicitation *elicitation, uint64_t number, bool is_input)
 {
     for (GList *link = elicitation->questions.head; link != NULL; link = link->next) {
         Question *question = link->data;
-        if (question->approval != approval)
+        if (question->number != number || question->is_input != is_input)
             continue;
         int64_t call = question->call;
         if (call != 0)
@@ -250,4 +339,16 @@ ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t approval)
         ask_head(elicitation);
         return;
     }
+}
+
+void
+ipb_elicitation_withdraw(IpbElicitation *elicitation, uint64_t approval)
+{
+    withdraw(elicitation, approval, /* is_input= */ false);
+}
+
+void
+ipb_elicitation_withdraw_input(IpbElicitation *elicitation, uint64_t input)
+{
+    withdraw(elicitation, input, /* is_input= */ true);
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "json/rpc-peer.h"
+#include "serve/mcp/elicitation.h"
 #include "session/cell-text.h"
 
 /* The beginning of a failed call's text, as in ipybox 0.9. */
@@ -30,6 +31,8 @@ struct IpbServedCall {
     bool is_cancelled;
     /* Cells: */
     bool is_running;
+    IpbElicitation *elicitation;
+    uint64_t input; /* that was asked for; 0: none */
     IpbCellText *text;
     size_t max_output_chars;
     /* Installations: the package, and the queue. Only the first in the queue runs. */

@@ -240,8 +240,8 @@ ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *option
     server->conversation = ipb_conversation_new(loop, channel, &FUNCS, server);
     server->peer = ipb_conversation_peer(server->conversation);
     server->elicitation = ipb_elicitation_new(server->peer, server->session);
-    server->tools =
-        ipb_mcp_tools_new(loop, server->session, options->offers_register, on_progress, server);
+    server->tools = ipb_mcp_tools_new(loop, server->session, server->elicitation,
+                                      options->offers_register, on_progress, server);
     return server;
 }
 

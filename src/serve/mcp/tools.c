@@ -23,6 +23,7 @@
 struct IpbMcpTools {
     IpbLoop *loop;
     IpbSession *session;
+    IpbElicitation *elicitation;
     bool offers_register;
     /* IpbServedCall */
     GPtrArray *calls;
@@ -37,6 +38,7 @@ new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
 {
     IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, tool);
     call->session = tools->session;
+    call->elicitation = tools->elicitation;
     call->installs = &tools->installs;
     call->on_progress = tools->on_progress;
     call->progress_data = tools->data;
@@ -127,6 +129,14 @@ finish_cell(IpbServedCall *call, const IpbEvent *event)
 }
 
 static void
+withdraw_input(IpbServedCall *call)
+{
+    if (call->input != 0)
+        ipb_elicitation_withdraw_input(call->elicitation, call->input);
+    call->input = 0;
+}
+
+static void
 on_cell_event(const IpbEvent *event, void *data)
 {
     IpbServedCall *call = data;
@@ -138,7 +148,16 @@ on_cell_event(const IpbEvent *event, void *data)
     case IPB_EVENT_TOOL_PROGRESS:
         ipb_served_call_add_news(call, event->text);
         break;
+    case IPB_EVENT_INPUT_REQUEST:
+        ipb_served_call_send_news(call);
+        call->input = event->input;
+        ipb_elicitation_ask_input(call->elicitation, ipb_rpc_request_id(call->request), event);
+        break;
+    case IPB_EVENT_INPUT_WITHDRAWN:
+        withdraw_input(call);
+        break;
     case IPB_EVENT_DONE:
+        withdraw_input(call);
         ipb_served_call_send_news(call);
         finish_cell(call, event);
         break;
@@ -185,9 +204,13 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
     call->text = ipb_cell_text_new(call->max_output_chars);
     call->cancel = cancel_cell;
     g_autoptr(GError) error = NULL;
-    unsigned timeout_ms = (unsigned) MIN(ceil(timeout_s * 1000), INT32_MAX);
+    const IpbCellOptions options = {
+        .timeout_ms = (unsigned) MIN(ceil(timeout_s * 1000), INT32_MAX),
+        .stores_history = true,
+        .allows_input = ipb_elicitation_is_offered(call->elicitation),
+    };
     call->number =
-        ipb_session_execute(call->session, code, timeout_ms, on_cell_event, call, &error);
+        ipb_session_execute_with(call->session, code, &options, on_cell_event, call, &error);
     if (call->number == 0)
         ipb_served_call_fail(call, error->message);
 }
@@ -404,12 +427,13 @@ call_tool(const Tool *tool, IpbServedCall *call, const IpbJson *arguments)
 }
 
 IpbMcpTools *
-ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool offers_register,
-                  IpbMcpToolsProgressFunc on_progress, void *data)
+ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitation,
+                  bool offers_register, IpbMcpToolsProgressFunc on_progress, void *data)
 {
     IpbMcpTools *tools = g_new0(IpbMcpTools, 1);
     tools->loop = ipb_loop_ref(loop);
     tools->session = session;
+    tools->elicitation = elicitation;
     tools->offers_register = offers_register;
     g_queue_init(&tools->installs);
     tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "json/rpc-peer.h"
+#include "serve/mcp/elicitation.h"
 #include "session/session.h"
 
 typedef struct IpbMcpTools IpbMcpTools;
@@ -16,9 +17,11 @@ typedef struct IpbMcpTools IpbMcpTools;
 typedef void (*IpbMcpToolsProgressFunc)(const IpbRpcRequest *request, const char *token_json,
                                         int64_t progress, const char *message, void *data);
 
-/* @offers_register: there is a tool that registers MCP servers. */
-IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, bool offers_register,
-                               IpbMcpToolsProgressFunc on_progress, void *data);
+/* @elicitation: asks for the input of cells; borrowed. @offers_register: there is a tool that
+ * registers MCP servers. */
+IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitation,
+                               bool offers_register, IpbMcpToolsProgressFunc on_progress,
+                               void *data);
 /* The value of "tools" in the answer to tools/list. */
 void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */

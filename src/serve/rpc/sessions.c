@@ -364,7 +364,9 @@ on_cell_event(const IpbEvent *event, void *data)
 {
     Cell *cell = data;
     ipb_rpc_cell_answer_add(cell->answer, event);
-    if (cell->has_events)
+    bool is_about_input =
+        event->type == IPB_EVENT_INPUT_REQUEST || event->type == IPB_EVENT_INPUT_WITHDRAWN;
+    if (cell->has_events || is_about_input)
         ipb_rpc_cell_answer_send(cell->answer, event, cell->session->client,
                                  ipb_rpc_request_id(cell->pending->request));
     if (event->type == IPB_EVENT_DONE)
@@ -379,12 +381,12 @@ cancel_cell(IpbRpcPending *pending)
 }
 
 static void
-start_cell(Cell *cell, IpbRpcRequest *request, const char *code, unsigned timeout_ms)
+start_cell(Cell *cell, IpbRpcRequest *request, const char *code, const IpbCellOptions *options)
 {
     Session *session = cell->session;
     g_autoptr(GError) error = NULL;
     uint64_t number =
-        ipb_session_execute(session->core, code, timeout_ms, on_cell_event, cell, &error);
+        ipb_session_execute_with(session->core, code, options, on_cell_event, cell, &error);
     if (number == 0) {
         free_cell(cell);
         ipb_rpc_reply_error(request, error);
@@ -407,6 +409,8 @@ session_execute(void *group, IpbRpcRequest *request, IpbRpcParams *params)
                                            IPB_RPC_MAX_TEXT_CHARS);
     bool has_events = ipb_rpc_params_bool(params, "events", false);
     bool strips = ipb_rpc_params_bool(params, "strip", true);
+    bool allows_input = ipb_rpc_params_bool(params, "allow_stdin", false);
+    int64_t input_timeout_ms = ipb_rpc_params_ms(params, "input_timeout", 0);
     IpbApprovalPolicy approval = IPB_APPROVAL_DENY;
     bool has_approval = ipb_rpc_params_approval(params, &approval);
     if (!ipb_rpc_params_check(params, request))
@@ -419,7 +423,32 @@ session_execute(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         .approval = approval,
         .has_events = has_events,
     };
-    start_cell(cell, request, code, (unsigned) timeout_ms);
+    const IpbCellOptions options = {
+        .timeout_ms = (unsigned) timeout_ms,
+        .stores_history = true,
+        .allows_input = allows_input,
+        .input_timeout_ms = (unsigned) input_timeout_ms,
+    };
+    start_cell(cell, request, code, &options);
+}
+
+static void
+session_answer_input(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    int64_t input = ipb_rpc_params_int(params, "input", 0, 1, INT64_MAX);
+    const char *value = ipb_rpc_params_string(params, "value");
+    const char *why = ipb_rpc_params_string(params, "refusal");
+    if (params->error == NULL && (value == NULL) == (why == NULL))
+        g_set_error(&params->error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "one of value and refusal must be a string");
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    if (ipb_session_answer_input(session->core, (uint64_t) input, value, why, &error))
+        ipb_rpc_reply_empty(request);
+    else
+        ipb_rpc_reply_error(request, error);
 }
 
 static void
@@ -623,6 +652,7 @@ const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
     {"session.open", session_open},
     {"session.start", session_start},
     {"session.execute", session_execute, .cancel_mode = IPB_RPC_CANCEL_BEGINS},
+    {"session.answer_input", session_answer_input, .takes_notifications = true},
     {"session.interrupt", session_interrupt},
     {"session.pause", session_pause, .takes_notifications = true},
     {"session.resume", session_resume, .takes_notifications = true},

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import builtins
 import faulthandler
-import getpass
 import os
 import signal
 import sys
 import tempfile
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from . import (
@@ -38,8 +37,8 @@ from .children import KERNEL_ID
 from .interrupts import Interrupts
 from .output import Output
 from .process import Forked
-from .shell import ignore_breakpoint, refuse_input, refuse_password
 from .shell_rules import ShellRules
+from .stdin import Stdin
 
 READ_SIZE = 1 << 16  # for larger buffers malloc would map new memory at each read
 KEY_SIZE = 12
@@ -65,6 +64,7 @@ class Kernel:
         self._shell = forked.shell
         self._reader = wire.FrameReader()
         self._waiting: deque[dict[str, Any]] = deque()  # cells
+        self._kept: deque[tuple[int, dict[str, Any]]] = deque()  # frames that came during an input
         self._has_run_a_cell = False
         self._failures = 0  # of the loop since it last ran
 
@@ -175,6 +175,7 @@ class Kernel:
             self._shell, self._output, self._interrupts, self._loop, self._on_cell_done
         )
         self._cells.returns_to = os.getcwd() if returns_to_cwd else None
+        self._stdin = Stdin(self._output, self._interrupts, self._wire, self._receive_answers)
 
     def _prepare_shell(self, message: dict[str, Any]) -> None:
         shell = self._shell
@@ -186,14 +187,16 @@ class Kernel:
         shell.home_dir = os.path.expanduser("~")
         shell.starting_dir = os.getcwd()
         shell.history_manager.dir_hist[:] = [shell.starting_dir]
-        builtins.input = refuse_input
-        getpass.getpass = refuse_password
-        sys.breakpointhook = ignore_breakpoint
+        self._stdin.install()
         sys.unraisablehook = self._interrupts.on_unraisable
 
     # Frames
 
     def _on_readable(self) -> None:
+        self._read()
+        self._take_frames()
+
+    def _read(self) -> None:
         try:
             data = os.read(self._wire, READ_SIZE)
         except BlockingIOError:
@@ -203,19 +206,34 @@ class Kernel:
         if not data:
             os._exit(1)  # the core has ended
         self._reader.feed(data)
-        self._take_frames()
 
     def _take_frames(self) -> None:
+        while self._kept:
+            self._take_frame(*self._kept.popleft())
         for kind, message in self._reader.frames():
-            if kind == wire.EXECUTE:
-                self._waiting.append(message)
-                self._next_cell()
-            elif kind == wire.REQUEST:
-                self._answer(message)
-            elif kind == wire.SHUTDOWN:
-                self._end()
-            else:
-                fail(f"unexpected frame of type {kind}")
+            self._take_frame(kind, message)
+
+    def _take_frame(self, kind: int, message: dict[str, Any]) -> None:
+        if kind == wire.EXECUTE:
+            self._waiting.append(message)
+            self._next_cell()
+        elif kind == wire.REQUEST:
+            self._answer(message)
+        elif kind == wire.SHUTDOWN:
+            self._end()
+        elif kind != wire.INPUT:  # its request was interrupted
+            fail(f"unexpected frame of type {kind}")
+
+    def _receive_answers(self) -> Iterator[dict[str, Any]]:
+        """For a cell that waits for input, in which the loop does not run."""
+        self._read()
+        for kind, message in self._reader.frames():
+            if kind == wire.INPUT:
+                yield message
+                continue
+            if not self._kept:
+                self._loop.call_soon(self._take_frames)
+            self._kept.append((kind, message))
 
     def _next_cell(self) -> None:
         if self._cells.is_busy or not self._waiting:
@@ -224,6 +242,7 @@ class Kernel:
         if not self._has_run_a_cell:
             self._has_run_a_cell = True
             blas.restore_threads(self._shell.blas_thread_setters)
+        self._stdin.is_allowed = message.get("allow_stdin", False)
         self._cells.start(
             message["cell"],
             message["code"],

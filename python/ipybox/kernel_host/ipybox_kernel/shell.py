@@ -14,7 +14,7 @@ from typing import Any
 import IPython
 from IPython.core import interactiveshell
 from IPython.core.autocall import ExitAutocall, IPyAutocall
-from IPython.core.error import StdinNotImplementedError, UsageError
+from IPython.core.error import UsageError
 from IPython.core.events import EventManager, available_events
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.macro import Macro
@@ -28,7 +28,6 @@ from .history import KernelHistory
 # A folder that does not exist and cannot be created, so IPython reads and writes no files of its
 # own.
 NO_FOLDER = os.path.join(os.devnull, "ipython")
-NO_INPUT = "{} is not available: this kernel has no terminal. Put the value into the code."
 
 # IPython's own syntax needs one of these characters, or one of these at the start of a line.
 _SPECIAL_CHARACTER = re.compile(r"[%!?\f]|^\s|^\s*(?:>>>|\.\.\.|In \[|/|,|;)", re.MULTILINE)
@@ -376,17 +375,5 @@ def make_shell() -> KernelShell:
     return shell
 
 
-def ignore_breakpoint(*_: Any, **__: Any) -> None:
-    print("breakpoint() does nothing here: this kernel has no terminal.", file=sys.stderr)
-
-
 def refuse_editor(*_: Any, **__: Any) -> None:
     raise UsageError("there is no editor here: this kernel has no terminal. Use %%writefile.")
-
-
-def refuse_input(*_: Any, **__: Any) -> str:
-    raise StdinNotImplementedError(NO_INPUT.format("input()"))
-
-
-def refuse_password(*_: Any, **__: Any) -> str:
-    raise StdinNotImplementedError(NO_INPUT.format("getpass()"))

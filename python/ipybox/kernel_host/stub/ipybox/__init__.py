@@ -34,6 +34,7 @@ SDK_NAMES = frozenset(
         "CodeExecutionTimeout",
         "CodeExecutor",
         "DisplayData",
+    "InputRequest",
         "KernelClient",
         "KernelGateway",
         "MCPClient",
