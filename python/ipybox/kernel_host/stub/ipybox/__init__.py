@@ -34,7 +34,7 @@ SDK_NAMES = frozenset(
         "CodeExecutionTimeout",
         "CodeExecutor",
         "DisplayData",
-    "InputRequest",
+        "InputRequest",
         "KernelClient",
         "KernelGateway",
         "MCPClient",
