@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp rpc \
-    tool-server
+set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway kernel \
+    kernelspec mcp rpc tool-server
 set -l commands list add remove import
 
 # Whether the verb is one of the arguments. Without a verb it is mcp.
@@ -49,31 +49,34 @@ complete -c ipybox -n __ipybox_is_first -a selftest \
     -d 'Attack a sandbox from inside, and report what was stopped'
 complete -c ipybox -n __ipybox_is_first -a doctor -d 'Check this machine'
 complete -c ipybox -n __ipybox_is_first -a gateway -d 'Serve kernels to Jupyter clients over HTTP'
+complete -c ipybox -n __ipybox_is_first -a kernel -d 'Serve a kernel to a Jupyter front end'
+complete -c ipybox -n __ipybox_is_first -a kernelspec \
+    -d 'List ipybox among the kernels of Jupyter front ends'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'Run the MCP server on standard input and output'
 complete -c ipybox -n __ipybox_is_first -a rpc -d 'Serve SDKs'
 complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Run tools of MCP servers over HTTP'
 
 # Options of several verbs.
-complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway tool-server' \
+complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway kernel tool-server' \
     -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
-complete -c ipybox -n '__ipybox_is mcp run doctor gateway' -l python -rFa '(__ipybox_pythons)' \
-    -d 'Interpreter for kernels'
-complete -c ipybox -n '__ipybox_is mcp run gateway' -l preload -x \
+complete -c ipybox -n '__ipybox_is mcp run doctor gateway kernel kernelspec' -l python \
+    -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
+complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec' -l preload -x \
     -d 'Modules to import once, separated by commas'
-complete -c ipybox -n '__ipybox_is mcp run apigen gateway rpc tool-server' -l log-level \
+complete -c ipybox -n '__ipybox_is mcp run apigen gateway kernel rpc tool-server' -l log-level \
     -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'Lowest level to log'
 
-complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approve -rFa 'allow ask deny' \
-    -d 'Decision about tool calls'
-complete -c ipybox -n '__ipybox_is mcp run tool-server' -l audit-log -rF \
+complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec tool-server' -l approve \
+    -rFa 'allow ask deny' -d 'Decision about tool calls'
+complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec tool-server' -l audit-log -rF \
     -d 'Append a line for each decision on a tool call'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
-complete -c ipybox -n '__ipybox_is mcp run gateway' -l sandbox-config -rF \
+complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec' -l sandbox-config -rF \
     -d 'What the sandbox allows'
-complete -c ipybox -n '__ipybox_is run' -l no-sandbox -d 'Run without a sandbox'
+complete -c ipybox -n '__ipybox_is run kernel kernelspec' -l no-sandbox -d 'Run without a sandbox'
 complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers \
     -d 'Run servers of the client outside of the sandbox'
 complete -c ipybox -n '__ipybox_is mcp' -l servers -rF -d 'Register the servers of this file'
@@ -108,6 +111,14 @@ complete -c ipybox -n '__ipybox_is apigen' -l signatures -d 'Print a signature o
 complete -c ipybox -n '__ipybox_is apigen' -l stubs -d 'Print the classes and run() of each tool'
 complete -c ipybox -n '__ipybox_is apigen tool-server' -l connect-timeout -x \
     -d 'Seconds for the server to start'
+
+complete -c ipybox -n '__ipybox_is kernel' -s f -l connection-file -rF -d 'Where to listen'
+complete -c ipybox -n '__ipybox_is kernelspec' -xa 'install list remove'
+complete -c ipybox -n '__ipybox_is kernelspec' -l name -x -d 'Name of the kernelspec'
+complete -c ipybox -n '__ipybox_is kernelspec' -l display-name -x -d 'What front ends show'
+complete -c ipybox -n '__ipybox_is kernelspec' -l prefix -xa '(__ipybox_directories)' \
+    -d 'Install below this directory'
+complete -c ipybox -n '__ipybox_is kernelspec' -l json -d 'Print JSON'
 
 complete -c ipybox -n '__ipybox_is gateway' -l host -x -d 'Name or address to listen on'
 complete -c ipybox -n '__ipybox_is gateway' -l port -x -d 'Port to listen on'

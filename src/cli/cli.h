@@ -39,6 +39,8 @@ extern const IpbVerb ipb_verb_rpc;
 extern const IpbVerb ipb_verb_rules;
 extern const IpbVerb ipb_verb_doctor;
 extern const IpbVerb ipb_verb_gateway;
+extern const IpbVerb ipb_verb_kernel;
+extern const IpbVerb ipb_verb_kernelspec;
 extern const IpbVerb ipb_verb_sandbox;
 extern const IpbVerb ipb_verb_selftest;
 extern const IpbVerb ipb_verb_tool_server;

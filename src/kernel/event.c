@@ -24,6 +24,7 @@ ipb_event_name(IpbEventType type)
         [IPB_EVENT_START_FAILED] = "start_failed",
         [IPB_EVENT_INPUT_REQUEST] = "input_request",
         [IPB_EVENT_INPUT_WITHDRAWN] = "input_withdrawn",
+        [IPB_EVENT_DIED] = "died",
     };
     return NAMES[type];
 }

@@ -50,6 +50,9 @@ typedef enum {
     /* The answer is not needed any more, but the cell continues: input */
     IPB_EVENT_INPUT_WITHDRAWN,
 
+    /* Of no cell: the kernel's process has ended, and that was not asked for; text: the cause. The
+     * cell that ran in it has ended before */
+    IPB_EVENT_DIED,
     /* A kernel that is ready begins with the cell: execution_count that it will have. The cell's
      * time runs from here. Not sent for a cell that never gets so far */
     IPB_EVENT_STARTED,

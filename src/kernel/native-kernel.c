@@ -521,6 +521,9 @@ on_process_end(const char *cause, void *data)
         g_autofree char *notice = g_strdup_printf("while idle, %s; its state is lost", cause);
         ipb_late_output_add_notice(&kernel->late, notice);
     }
+    if (!was_starting && !is_expected)
+        report(kernel,
+               &(IpbEvent){.type = IPB_EVENT_DIED, .text = cause, .text_size = strlen(cause)});
     if (was_stopping && kernel->is_ready_awaited)
         report_start_failed(kernel, cause);
     if (is_restarting) /* its late output is dropped with it */

@@ -139,6 +139,7 @@ ipb_cell_text_add(IpbCellText *text, const IpbEvent *event)
     case IPB_EVENT_START_FAILED:
     case IPB_EVENT_INPUT_REQUEST:
     case IPB_EVENT_INPUT_WITHDRAWN:
+    case IPB_EVENT_DIED:
         break;
     }
 }

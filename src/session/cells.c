@@ -450,6 +450,7 @@ ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
     case IPB_EVENT_TOOL_PROGRESS: /* not of a kernel */
     case IPB_EVENT_READY:         /* of no cell */
     case IPB_EVENT_START_FAILED:
+    case IPB_EVENT_DIED:
         break;
     }
 }

@@ -311,6 +311,7 @@ on_event(const IpbEvent *event, void *data)
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_READY:
     case IPB_EVENT_START_FAILED:
+    case IPB_EVENT_DIED:
         break;
     case IPB_EVENT_INPUT_REQUEST:
         ask_for_input(cell, event);

@@ -56,6 +56,7 @@ struct IpbGatewayKernel {
 
     unsigned idle_s;
     bool culls_connected;
+    bool has_one_process;
     IpbTimer *idle_timer;
     int64_t idle_since_us; /* of the monotonic clock */
     void (*on_end)(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data);
@@ -425,7 +426,7 @@ answer_shutdown(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
     IpbJsonWriter *writer = begin_ok();
     ipb_json_member_bool(writer, "restart", is_restart);
     reply(kernel, request, "shutdown_reply", writer);
-    if (is_restart)
+    if (is_restart && !kernel->has_one_process)
         ipb_gateway_kernel_restart(kernel, NULL, NULL);
     else
         ask_for_end(kernel, IPB_GATEWAY_END_SHUTDOWN);
@@ -489,6 +490,8 @@ execute(IpbGatewayKernel *kernel)
         .on_done = on_cell_done,
         .data = kernel,
     });
+    if (kernel->has_one_process)
+        ipb_gateway_cell_expect_restart(kernel->cell);
     ipb_gateway_cell_start(kernel->cell);
 }
 
@@ -653,6 +656,7 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     g_queue_init(&kernel->waiting);
     kernel->idle_s = options->idle_s;
     kernel->culls_connected = options->culls_connected;
+    kernel->has_one_process = options->has_one_process;
     kernel->on_end = options->on_end;
     kernel->data = options->data;
     ipb_session_start(session);

@@ -28,6 +28,9 @@ typedef struct {
     const char *name;     /* of the kernelspec */
     unsigned idle_s;      /* how long it may be idle before it ends; 0: for ever */
     bool culls_connected; /* it ends even while clients are connected */
+    /* Its first process is the only one: a restart ends the kernel, because the front end starts
+     * another one, and a death is not reported as a restart. */
+    bool has_one_process;
     /* Called once, from the loop: close the kernel now. */
     void (*on_end)(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data);
     void *data;

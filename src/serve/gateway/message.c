@@ -133,24 +133,42 @@ split_v1(const uint8_t *bytes, size_t size, IpbSpan *ret_parts, GError **error)
 }
 
 static bool
-parse_v1(const uint8_t *bytes, size_t size, IpbGatewayMessage *message, GError **error)
+parse_parts(IpbSpan channel, IpbSpan header, IpbSpan content, IpbGatewayMessage *message,
+            GError **error)
 {
-    IpbSpan parts[N_V1_PARTS];
-    if (!split_v1(bytes, size, parts, error))
-        return false;
-    message->documents[0] = ipb_json_parse(parts[1].start, parts[1].size, &LIMITS, error);
+    message->documents[0] = ipb_json_parse(header.start, header.size, &LIMITS, error);
     if (message->documents[0] == NULL) {
         g_prefix_error(error, "header: ");
         return false;
     }
-    message->documents[1] = ipb_json_parse(parts[4].start, parts[4].size, &LIMITS, error);
+    message->documents[1] = ipb_json_parse(content.start, content.size, &LIMITS, error);
     if (message->documents[1] == NULL) {
         g_prefix_error(error, "content: ");
         return false;
     }
     message->header = ipb_json_root(message->documents[0]);
     message->content = ipb_json_root(message->documents[1]);
-    return check_message(message, parts[0].start, parts[0].size, error);
+    return check_message(message, channel.start, channel.size, error);
+}
+
+static bool
+parse_v1(const uint8_t *bytes, size_t size, IpbGatewayMessage *message, GError **error)
+{
+    IpbSpan parts[N_V1_PARTS];
+    return split_v1(bytes, size, parts, error) &&
+           parse_parts(parts[0], parts[1], parts[4], message, error);
+}
+
+bool
+ipb_gateway_message_parse_parts(const char *channel, IpbSpan header, IpbSpan content,
+                                IpbGatewayMessage *ret_message, GError **error)
+{
+    g_auto(IpbGatewayMessage) message = {0};
+    if (!parse_parts((IpbSpan){channel, strlen(channel)}, header, content, &message, error))
+        return false;
+    *ret_message = message;
+    message = (IpbGatewayMessage){0};
+    return true;
 }
 
 bool
@@ -302,6 +320,28 @@ ipb_gateway_outgoing_frame(IpbGatewayOutgoing *outgoing, IpbGatewayFraming frami
         outgoing->frames[framing] =
             framing == IPB_GATEWAY_FRAMING_V1 ? frame_v1(outgoing) : frame_json(outgoing);
     return outgoing->frames[framing];
+}
+
+const char *
+ipb_gateway_outgoing_channel(const IpbGatewayOutgoing *outgoing)
+{
+    return outgoing->channel;
+}
+
+const char *
+ipb_gateway_outgoing_type(const IpbGatewayOutgoing *outgoing)
+{
+    return outgoing->msg_type;
+}
+
+void
+ipb_gateway_outgoing_parts(const IpbGatewayOutgoing *outgoing,
+                           IpbSpan ret_parts[static IPB_GATEWAY_N_PARTS])
+{
+    ret_parts[0] = (IpbSpan){outgoing->header, strlen(outgoing->header)};
+    ret_parts[1] = (IpbSpan){outgoing->parent, strlen(outgoing->parent)};
+    ret_parts[2] = (IpbSpan){outgoing->metadata, strlen(outgoing->metadata)};
+    ret_parts[3] = (IpbSpan){outgoing->content, outgoing->content_size};
 }
 
 void

@@ -33,6 +33,9 @@ typedef struct {
 /* Errors: PROTOCOL, LIMIT. Buffers are accepted and ignored. */
 bool ipb_gateway_message_parse(IpbGatewayFraming framing, bool is_binary, const void *bytes,
                                size_t size, IpbGatewayMessage *ret_message, GError **error);
+/* The same of a message in parts, over ZeroMQ. @channel: static. */
+bool ipb_gateway_message_parse_parts(const char *channel, IpbSpan header, IpbSpan content,
+                                     IpbGatewayMessage *ret_message, GError **error);
 void ipb_gateway_message_clear(IpbGatewayMessage *message);
 
 /* A message to clients. It is framed once for each framing that clients use. */
@@ -55,6 +58,13 @@ typedef struct {
 IpbGatewayOutgoing *ipb_gateway_outgoing_new(const IpbGatewayParts *parts);
 /* Borrowed; a JSON frame is text, a v1 frame is binary. */
 GBytes *ipb_gateway_outgoing_frame(IpbGatewayOutgoing *outgoing, IpbGatewayFraming framing);
+/* "shell", "control", "stdin", "iopub"; "execute_reply" */
+const char *ipb_gateway_outgoing_channel(const IpbGatewayOutgoing *outgoing);
+const char *ipb_gateway_outgoing_type(const IpbGatewayOutgoing *outgoing);
+/* JSON: header, parent_header, metadata, content; borrowed. */
+#define IPB_GATEWAY_N_PARTS 4
+void ipb_gateway_outgoing_parts(const IpbGatewayOutgoing *outgoing,
+                                IpbSpan ret_parts[static IPB_GATEWAY_N_PARTS]);
 void ipb_gateway_outgoing_free(IpbGatewayOutgoing *outgoing);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbGatewayMessage, ipb_gateway_message_clear)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs in an environment with jupyter_client and pyzmq.
+
+argv[1] names a scenario, argv[2] a kernelspec. The program starts the kernel as front ends do, acts
+on it, and prints what happened as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import zmq
+from jupyter_client import BlockingKernelClient, KernelManager
+
+TIMEOUT = 60.0
+
+
+class Front:
+    """A front end with one kernel."""
+
+    def __init__(self, name: str, transport: str = "tcp") -> None:
+        self.manager = KernelManager(kernel_name=name, transport=transport)
+        self.manager.start_kernel()
+        self.client: BlockingKernelClient = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=TIMEOUT)
+
+    def run(self, code: str, answer: str | None = None) -> list[dict[str, Any]]:
+        """The messages of a cell on iopub, and its reply, in short."""
+        seen = []
+
+        def on_output(message: dict[str, Any]) -> None:
+            seen.append({"type": message["msg_type"], **message["content"]})
+
+        reply = self.client.execute_interactive(
+            code,
+            timeout=TIMEOUT,
+            output_hook=on_output,
+            allow_stdin=answer is not None,
+            stdin_hook=lambda message: self.client.input(answer),
+        )
+        return [*seen, {"type": "reply", **reply["content"]}]
+
+    def wait_for_end(self) -> int | None:
+        deadline = time.monotonic() + TIMEOUT
+        process = self.manager.provisioner.process
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return process.poll()
+
+    def stop(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel()
+
+
+def cells(name: str) -> Any:
+    front = Front(name)
+    info = front.client.kernel_info(reply=True, timeout=TIMEOUT)["content"]
+    outcome = {
+        "info": info,
+        "plain": front.run("import sys\nprint('one')\nprint('two', file=sys.stderr)\n6 * 7"),
+        "input": front.run("print('hello', input('Name? '))", answer="Ann"),
+        "error": front.run("1 / 0"),
+        "outside": front.run("open('/etc/made-by-a-cell', 'w')"),
+        "beats": front.client.hb_channel.is_beating(),
+        "completion": front.client.complete("pri", reply=True, timeout=TIMEOUT)["content"],
+    }
+    front.stop()
+    return outcome
+
+
+def interrupt(name: str) -> Any:
+    front = Front(name)
+    front.run("x = 1")
+    msg_id = front.client.execute("print('begun', flush=True)\nimport time\ntime.sleep(600)")
+    while front.client.get_iopub_msg(timeout=TIMEOUT)["msg_type"] != "stream":
+        pass
+    front.manager.interrupt_kernel()
+    reply = front.client.get_shell_msg(timeout=TIMEOUT)
+    assert reply["parent_header"]["msg_id"] == msg_id
+    outcome = {"reply": reply["content"], "after": front.run("x")}
+    front.stop()
+    return outcome
+
+
+def restart(name: str) -> Any:
+    front = Front(name)
+    front.run("x = 1")
+    before = front.manager.provisioner.process.pid
+    front.manager.restart_kernel()
+    front.client.wait_for_ready(timeout=TIMEOUT)
+    after = front.manager.provisioner.process.pid
+    outcome = {"is_new": before != after, "x": front.run("'x' in globals()")}
+    front.stop()
+    return outcome
+
+
+def death(name: str) -> Any:
+    """Of the Python process, in a cell and between two."""
+    ends = []
+    for code in (
+        "import os\nos._exit(3)",
+        "import os, signal, threading\n"
+        "_ = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()",
+    ):
+        front = Front(name)
+        front.client.execute(code)
+        ends.append(front.wait_for_end())
+        front.stop()
+    return ends
+
+
+def flood(name: str) -> Any:
+    """Output that the front end does not read until the kernel has to wait."""
+    front = Front(name)
+    front.client.execute("for i in range(20_000): print(i, flush=True)")
+    time.sleep(2)
+    text = ""
+    while True:
+        message = front.client.get_iopub_msg(timeout=TIMEOUT)
+        if message["msg_type"] == "stream":
+            text += message["content"]["text"]
+        if message["content"].get("execution_state") == "idle" and text:
+            break
+    front.stop()
+    return text.split() == [str(i) for i in range(20_000)]
+
+
+def hostile(name: str) -> Any:
+    """What others send to the sockets."""
+    front = Front(name)
+    front.run("x = 1")
+    session = front.client.session
+    context = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    connection = front.manager.get_connection_info()
+    socket.connect(f"tcp://{connection['ip']}:{connection['shell_port']}")
+    message = session.msg("execute_request", {"code": "x = 2", "silent": False})
+    good = session.serialize(message)
+    socket.send_multipart(good)
+    front.run("pass")
+    front.run("x = 1")
+    socket.send_multipart(good)  # again
+    forged = session.serialize(session.msg("execute_request", {"code": "x = 3", "silent": False}))
+    socket.send_multipart([forged[0], b"0" * 64, *forged[2:]])
+    socket.send_multipart([forged[0], b"", *forged[2:]])
+    socket.send_multipart([*forged[:5], b'{"code": "x = 4", "silent": false}'])
+    for garbage in ([b""], [b"<IDS|MSG>"], [b"a"] * 3, [b"a"] * 200, [b"x" * 10**6]):
+        socket.send_multipart(garbage)
+    unparsable = [b"{", b"{}", b"{}", b"{}"]
+    socket.send_multipart([b"<IDS|MSG>", session.sign(unparsable), *unparsable])
+    socket.send_multipart(session.serialize(session.msg("execute_request", {"code": 5})))
+    reply = session.deserialize(session.feed_identities(socket.recv_multipart())[1])
+    outcome = {"first": reply["content"]["status"], "x": front.run("x")}
+    socket.close(linger=0)
+    context.term()
+    front.stop()
+    return outcome
+
+
+def parent(name: str) -> Any:
+    """A front end that dies: prints the pid of the kernel, which a test looks for."""
+    front = Front(name)
+    front.run("1")
+    print(front.manager.provisioner.process.pid, flush=True)
+    os.unlink(front.manager.connection_file)
+    os._exit(0)
+
+
+def ipc(name: str) -> Any:
+    front = Front(name, "ipc")
+    outcome = front.run("6 * 7")
+    front.stop()
+    return outcome
+
+
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (cells, interrupt, restart, death, flood, hostile, parent, ipc)
+}
+
+if __name__ == "__main__":
+    print(json.dumps(SCENARIOS[sys.argv[1]](sys.argv[2]), default=str))
