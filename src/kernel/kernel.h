@@ -27,6 +27,9 @@ typedef struct {
     bool requires_shell_escape;
     /* after each cell */
     bool returns_to_cwd;
+    /* The client is a front end of Jupyter: it shows colour, HTML and payloads. Other clients show
+     * text. A kernel may ignore it. */
+    bool has_rich_client;
 } IpbKernelRules;
 
 /* What the owner of a kernel does about its sandboxes. Each process of the kernel has a sandbox of

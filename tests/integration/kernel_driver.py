@@ -230,6 +230,7 @@ class Kernel:
         cwd: str = "/tmp",
         path: tuple[str, ...] = (),
         seed: int | None = None,
+        rich: bool = False,
     ) -> None:
         environment = {
             "PATH": os.environ["PATH"],
@@ -246,6 +247,7 @@ class Kernel:
                 "cwd": cwd,
                 "path": list(path),
                 "seed": seed,
+                "rich": rich,
             },
         )
 

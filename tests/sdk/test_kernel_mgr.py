@@ -445,7 +445,7 @@ async def test_connect_waits_for_the_gateway() -> None:
 )
 async def test_a_server_that_is_no_gateway(answer: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n{}")
+        await reader.readuntil(b"}")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
         writer.close()
 

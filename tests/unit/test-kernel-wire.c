@@ -113,13 +113,18 @@ test_build_start(void)
 {
     const char *env[] = {"A=b=c", "BAD", "=x", "N\xff=\x80z", "E=", NULL};
     IpbStartMessage start = {
-        .key = "00ff", .id = 5, .env = env, .cwd = "/\xfe", .rules = {.approves_shell_cmds = true}};
+        .key = "00ff",
+        .id = 5,
+        .env = env,
+        .cwd = "/\xfe",
+        .rules = {.approves_shell_cmds = true, .has_rich_client = true},
+    };
     size_t size;
     g_autofree char *frame = ipb_message_build_start(&start, &size, NULL);
     const char payload[] = "{\"version\":1,\"key\":\"00ff\",\"id\":5,\"env\":{\"A\":\"b=c\","
                            "\"N\\udcff\":\"\\udc80z\",\"E\":\"\"},\"cwd\":\"/\\udcfe\",\"path\":[],"
                            "\"seed\":null,\"approve_shell_cmds\":true,\"require_shell_escape\":"
-                           "false,\"returns_to_cwd\":false}";
+                           "false,\"returns_to_cwd\":false,\"rich\":true}";
     g_assert_cmpmem(frame + 9, size - 9, payload, strlen(payload));
 }
 

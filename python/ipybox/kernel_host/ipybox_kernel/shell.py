@@ -73,6 +73,7 @@ class KernelShell(InteractiveShell):
     displayhook_class = Type(KernelDisplayHook)
     display_pub_class = Type(KernelDisplayPublisher)
 
+    is_rich = False  # whether the client is a front end of Jupyter; see jupyter_shell.py
     output: Any = None  # the kernel's Output
     interrupts: Any = None
     rules: Any = None  # the session's ShellRules
@@ -293,7 +294,7 @@ class KernelShell(InteractiveShell):
             self.error_was_sent = True
 
     def _send_error(self, kind: type, value: BaseException, text: str) -> None:
-        payload = tracebacks.error_payload(self.output.cell, kind, value, text)
+        payload = tracebacks.error_payload(self.output.cell, kind, value, text, self.is_rich)
         with self.interrupts.ignored():
             self.output.send(wire.ERROR, payload)
 
