@@ -47,8 +47,8 @@ typedef enum {
     /* A kernel that is ready begins with the cell: execution_count that it will have. The cell's
      * time runs from here. Not sent for a cell that never gets so far */
     IPB_EVENT_STARTED,
-    /* The last event of a cell, which always comes: status, execution_count, user_expressions;
-     * text: see IpbCellStatus */
+    /* The last event of a cell, which always comes: status, execution_count, user_expressions,
+     * payload; text: see IpbCellStatus */
     IPB_EVENT_DONE,
 } IpbEventType;
 
@@ -101,6 +101,9 @@ typedef struct {
     /* {name: {"status": "ok", "data", "metadata"} or {"status": "error", "ename", "evalue",
      * "traceback": [lines]}}, or NULL */
     const IpbJson *user_expressions;
+    /* DONE: what a front end of Jupyter is asked to do, an array of objects with a string "source",
+     * or NULL; their other members are untrusted. Only kernels with a rich client send it. */
+    const IpbJson *payload;
     /* READY: "module: error" for each module that could not be preloaded; or NULL */
     const char *const *preload_failures;
 } IpbEvent;

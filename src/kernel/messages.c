@@ -15,6 +15,9 @@
 
 #define MAX_DEPTH 256
 #define MAX_VALUES (2u * 1024 * 1024)
+/* Of the payload of a cell: its items, and its bytes of JSON. */
+#define MAX_PAYLOAD_ITEMS 16
+#define MAX_PAYLOAD_SIZE (8u * 1024 * 1024)
 
 static const char *
 type_name(IpbFrameType type)
@@ -142,6 +145,28 @@ parse_error(IpbMessage *message, GError **error)
     return true;
 }
 
+/* What the front end is asked to do. What an item means is between code in the kernel and the front
+ * end. */
+static bool
+parse_payload(IpbMessage *message, GError **error)
+{
+    const IpbJson *payload = ipb_json_get(root(message), "payload");
+    if (payload == NULL || ipb_json_is(payload, IPB_JSON_NULL))
+        return true;
+    if (!ipb_json_is(payload, IPB_JSON_ARRAY) || ipb_json_length(payload) > MAX_PAYLOAD_ITEMS)
+        return set_breach(message, "with a \"payload\" that is not an array of 16 items at most",
+                          error);
+    if (ipb_json_raw(payload).size > MAX_PAYLOAD_SIZE)
+        return set_breach(message, "with a \"payload\" of more than 8 MiB", error);
+    IPB_JSON_FOREACH (item, payload) {
+        if (!ipb_json_is(item, IPB_JSON_OBJECT) || ipb_json_get_string(item, "source") == NULL)
+            return set_breach(message, "with an item of \"payload\" without a string \"source\"",
+                              error);
+    }
+    message->event.payload = payload;
+    return true;
+}
+
 static bool
 parse_done(IpbMessage *message, GError **error)
 {
@@ -167,7 +192,7 @@ parse_done(IpbMessage *message, GError **error)
         event->user_expressions = expressions;
     else if (expressions != NULL && !ipb_json_is(expressions, IPB_JSON_NULL))
         return set_breach(message, "with \"user_expressions\" that are not an object", error);
-    return true;
+    return parse_payload(message, error);
 }
 
 static bool

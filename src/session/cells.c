@@ -143,6 +143,7 @@ end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *eve
                          .text = text,
                          .execution_count = event != NULL ? event->execution_count : 0,
                          .user_expressions = event != NULL ? event->user_expressions : NULL,
+                         .payload = event != NULL ? event->payload : NULL,
                      });
     free_cell(cell);
 }

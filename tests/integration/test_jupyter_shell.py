@@ -96,3 +96,95 @@ def test_errors_of_each_kind(rich: Kernel, kernel: Kernel, code: str) -> None:
     (coloured,) = rich.run(code).errors
     assert ESCAPE.sub("", coloured["traceback"]) == plain["traceback"]
     assert coloured["ename"] == plain["ename"]
+
+
+# Payloads
+
+
+def payload_of(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    (reply,) = contents(messages, "execute_reply")
+    return reply["payload"]
+
+
+def test_pages_at_the_gateway(gateway: Gateway) -> None:
+    with gateway.channels(gateway.start_kernel()) as client:
+        assert payload_of(client.run("1")) == []
+        messages = client.run("print?")
+        assert not contents(messages, "display_data") and not contents(messages, "stream")
+        (page,) = payload_of(messages)
+        assert page["source"] == "page" and page["start"] == 0
+        assert ESCAPE.search(page["data"]["text/plain"])
+        assert "Signature" in ESCAPE.sub("", page["data"]["text/plain"])
+        # One page for a cell, the last. The next cell has none.
+        client.run("def f():\n    return 'source of f'")
+        (page,) = payload_of(client.run("print?\nf??"))
+        assert "source of f" in ESCAPE.sub("", page["data"]["text/plain"])
+        assert payload_of(client.run("1")) == []
+
+
+def test_next_input_at_the_gateway(gateway: Gateway, workspace: Any) -> None:
+    (workspace / "script.py").write_text("y = 'é\\n'\n")
+    with gateway.channels(gateway.start_kernel(), v1=True) as client:
+        messages = client.run("%load script.py")
+        text = "# %load script.py\ny = 'é\\n'\n"
+        assert payload_of(messages) == [{"source": "set_next_input", "text": text, "replace": True}]
+        assert not contents(messages, "stream")
+        (item,) = payload_of(client.run("%recall 1"))
+        assert item == {"source": "set_next_input", "text": "%load script.py", "replace": False}
+        # Also if the cell fails, and beside other values.
+        messages = client.run("get_ipython().set_next_input('z')\n1 / 0")
+        assert contents(messages, "execute_reply")[0]["status"] == "error"
+        assert [item["text"] for item in payload_of(messages)] == ["z"]
+        messages = client.run("get_ipython().set_next_input('z')", user_expressions={"a": "1"})
+        assert [item["text"] for item in payload_of(messages)] == ["z"]
+        assert contents(messages, "execute_reply")[0]["user_expressions"]["a"]["status"] == "ok"
+
+
+def test_payloads_of_text_clients(mcp: Any, gateway: Gateway, workspace: Any) -> None:
+    (workspace / "script.py").write_text("y = 5\n")
+    assert "Signature" in mcp.cell("print?")
+    assert mcp.cell("%load script.py") == "# %load script.py\ny = 5"
+    with gateway.channels(gateway.start_kernel(rich=False)) as client:
+        messages = client.run("print?\nget_ipython().set_next_input('z')")
+        assert payload_of(messages) == []
+        assert "Signature" in contents(messages, "display_data")[0]["data"]["text/plain"]
+        assert contents(messages, "stream")[0]["text"] == "z\n"
+
+
+def test_payloads_of_code(rich: Kernel) -> None:
+    """Any item with a source is passed on; the limits hold; code cannot change it later."""
+    rich.run("write = get_ipython().payload_manager.write_payload")
+    cell = rich.run("item = {'source': 'mine', 'deep': [1]}\nwrite(item)\nitem['deep'].append(2)")
+    assert cell.done["payload"] == [{"source": "mine", "deep": [1]}]
+    cell = rich.run("for i in range(17): write({'source': 's', 'i': i}, single=False)")
+    assert only_ename(cell) == "PayloadTooLarge"
+    assert [item["i"] for item in cell.done["payload"]] == list(range(16))
+    for item in ("1", "{}", "{'source': 1}", "{'source': 'a\\0'}"):
+        cell = rich.run(f"write({item})")
+        assert only_ename(cell) == "TypeError" and "payload" not in cell.done
+    for large in ("'x' * (8 << 20)", "[0] * 60_000", "[0] * 3_000_000"):
+        cell = rich.run(f"write({{'source': 's', 'x': {large}}})")
+        assert only_ename(cell) == "PayloadTooLarge" and "payload" not in cell.done
+    assert rich.run("write({'source': 's', 'x': '\\udc80é\\0'})").done["payload"] == [
+        {"source": "s", "x": "\udc80é\0"}
+    ]
+
+
+def only_ename(cell: Any) -> str:
+    (error,) = cell.errors
+    return error["ename"]
+
+
+def test_texts_that_are_too_large_for_payloads(rich: Kernel) -> None:
+    """They are shown as they are to clients that show text."""
+    cell = rich.run("get_ipython().set_next_input('x' * (8 << 20))")
+    assert cell.stdout == "x" * (8 << 20) + "\n" and "payload" not in cell.done
+    cell = rich.run("from IPython.core import page\npage.page('x' * (8 << 20))")
+    assert [display["data"] for display in cell.displays] == [{"text/plain": "x" * (8 << 20)}]
+    assert "payload" not in cell.done
+
+
+def test_pager_of_the_user_comes_first(rich: Kernel) -> None:
+    rich.run("get_ipython().set_hook('show_in_pager', lambda self, data, **_: print('mine'))")
+    cell = rich.run("print?")
+    assert cell.stdout == "mine\n" and "payload" not in cell.done

@@ -175,6 +175,43 @@ test_messages(void)
     g_assert_cmpuint(error.event.text_size, ==, strlen(error.event.text));
 }
 
+#define DONE_WITH                                                                                  \
+    "{\"cell\":1,\"status\":\"error\",\"execution_count\":1,\"cwd\":\"/\",\"payload\":"
+
+static void
+test_message_payload(void)
+{
+    g_auto(IpbMessage) none = {0}, empty = {0}, some = {0};
+    g_assert_true(parse(IPB_FRAME_DONE, DONE_WITH "null}", &none, NULL));
+    g_assert_null(none.event.payload);
+    g_assert_true(parse(IPB_FRAME_DONE, DONE_WITH "[]}", &empty, NULL));
+    g_assert_cmpuint(ipb_json_length(empty.event.payload), ==, 0);
+    g_assert_true(parse(IPB_FRAME_DONE,
+                        DONE_WITH "[{\"source\":\"page\",\"data\":{}},{\"source\":\"mine\"}]}",
+                        &some, NULL));
+    g_assert_cmpuint(ipb_json_length(some.event.payload), ==, 2);
+}
+
+static void
+test_message_payload_limits(void)
+{
+    for (unsigned n = 16; n <= 17; n++) {
+        g_autoptr(GString) text = g_string_new(DONE_WITH "[");
+        for (unsigned i = 0; i < n; i++)
+            g_string_append(text, i == 0 ? "{\"source\":\"s\"}" : ",{\"source\":\"s\"}");
+        g_string_append(text, "]}");
+        g_auto(IpbMessage) message = {0};
+        g_assert_cmpint(parse(IPB_FRAME_DONE, text->str, &message, NULL), ==, n == 16);
+    }
+    const size_t max = 8 * 1024 * 1024, rest = strlen("[{\"source\":\"\"}]");
+    for (unsigned more = 0; more <= 1; more++) {
+        g_autofree char *source = g_strnfill(max - rest + more, 'x');
+        g_autofree char *text = g_strdup_printf(DONE_WITH "[{\"source\":\"%s\"}]}", source);
+        g_auto(IpbMessage) message = {0};
+        g_assert_cmpint(parse(IPB_FRAME_DONE, text, &message, NULL), ==, more == 0);
+    }
+}
+
 static void
 test_message_reply(void)
 {
@@ -214,6 +251,11 @@ test_message_breach(void)
         {IPB_FRAME_HELLO, "{\"version\":2}"},
         {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"ok\",\"execution_count\":1,\"cwd\":\"/\","
                          "\"user_expressions\":[]}"},
+        {IPB_FRAME_DONE, DONE_WITH "{}}"},
+        {IPB_FRAME_DONE, DONE_WITH "[1]}"},
+        {IPB_FRAME_DONE, DONE_WITH "[{}]}"},
+        {IPB_FRAME_DONE, DONE_WITH "[{\"source\":1}]}"},
+        {IPB_FRAME_DONE, DONE_WITH "[{\"source\":\"a\\u0000\"}]}"},
         {IPB_FRAME_REPLY, "{\"result\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":0,\"result\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1}"},
@@ -291,6 +333,8 @@ main(int argc, char **argv)
     g_test_add_func("/kernel/wire/build", test_build);
     g_test_add_func("/kernel/wire/build-start", test_build_start);
     g_test_add_func("/kernel/wire/build-request", test_build_request);
+    g_test_add_func("/kernel/wire/message-payload", test_message_payload);
+    g_test_add_func("/kernel/wire/message-payload-limits", test_message_payload_limits);
     g_test_add_func("/kernel/wire/message-reply", test_message_reply);
     g_test_add_func("/kernel/wire/messages", test_messages);
     g_test_add_func("/kernel/wire/message-breach", test_message_breach);

@@ -159,30 +159,33 @@ send_clear_output(IpbGatewayCell *cell, bool wait)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* @expressions: what the client's user_expressions came to, or NULL. */
+/* @event: the session's DONE, with what the client's user_expressions came to and what the client
+ * is asked to do; NULL: the cell did not run. */
 static void
-answer_execution(IpbGatewayCell *cell, const IpbJson *expressions)
+answer_execution(IpbGatewayCell *cell, const IpbEvent *event)
 {
     IpbJsonWriter *writer = new_object();
     ipb_json_member_string(writer, "status", cell->ename != NULL ? "error" : "ok");
     ipb_json_member_int(writer, "execution_count", *cell->options.execution_count);
-    if (cell->ename != NULL) {
+    if (cell->ename != NULL)
         write_error(writer, cell);
+    ipb_json_key(writer, "payload");
+    if (event != NULL && event->payload != NULL) {
+        ipb_json_write_value(writer, event->payload);
     } else {
-        ipb_json_key(writer, "payload");
         ipb_json_begin_array(writer);
         ipb_json_end_array(writer);
     }
-    write_object(writer, "user_expressions", expressions);
+    write_object(writer, "user_expressions", event != NULL ? event->user_expressions : NULL);
     ipb_gateway_publisher_reply(cell->publisher, cell->options.request, "execute_reply", writer);
 }
 
 static void
-end_cell(IpbGatewayCell *cell, const IpbJson *expressions)
+end_cell(IpbGatewayCell *cell, const IpbEvent *event)
 {
     /* Cells that wait behind a failed one were written for its success. */
     bool aborts = cell->ename != NULL && ipb_json_get_bool(content_of(cell), "stop_on_error", true);
-    answer_execution(cell, expressions);
+    answer_execution(cell, event);
     cell->options.on_done(aborts, cell->options.data); /* frees it */
 }
 
@@ -210,7 +213,7 @@ on_done(IpbGatewayCell *cell, const IpbEvent *event)
         *cell->options.execution_count = 0;
         break;
     }
-    end_cell(cell, event->user_expressions);
+    end_cell(cell, event);
 }
 
 static void

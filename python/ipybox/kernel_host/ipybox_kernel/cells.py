@@ -148,6 +148,8 @@ class CellRunner:
             done["cwd_reset"] = True
         if values is not None:
             done["user_expressions"] = values
+        if payload := shell.take_payload():
+            done["payload"] = payload
         try:
             output.send(wire.DONE, done)
         finally:

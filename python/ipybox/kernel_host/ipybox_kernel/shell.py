@@ -325,6 +325,10 @@ class KernelShell(InteractiveShell):
         """Called by `%load` and `%recall`. There is no prompt, so the text is printed."""
         print(s)
 
+    def take_payload(self) -> list[dict[str, Any]]:
+        """What the client is asked to do after the cell. One that shows text cannot do it."""
+        return []
+
     def enable_gui(self, gui: Any = None) -> None:
         if gui and gui not in ("inline", "asyncio"):
             print(f"No event loop for {gui} here: this kernel has no screen.", file=sys.stderr)
