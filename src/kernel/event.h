@@ -30,7 +30,8 @@ typedef enum {
     IPB_EVENT_UPDATE,
     /* wait */
     IPB_EVENT_CLEAR_OUTPUT,
-    /* the value of the last expression: data, metadata, execution_count, image_path */
+    /* the value of the last expression: data, metadata, execution_count, image_path, display_id
+     * (usually NULL) */
     IPB_EVENT_RESULT,
     /* ename, evalue; text: the traceback */
     IPB_EVENT_ERROR,

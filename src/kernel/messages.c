@@ -128,6 +128,11 @@ parse_result(IpbMessage *message, GError **error)
     message->event.type = IPB_EVENT_RESULT;
     if (!ipb_json_get_int64(root(message), "execution_count", &message->event.execution_count))
         return set_breach(message, "without an integer \"execution_count\"", error);
+    const IpbJson *display_id = ipb_json_get(root(message), "display_id");
+    message->event.display_id = get_text(message, "display_id", NULL);
+    if (message->event.display_id == NULL && display_id != NULL &&
+        !ipb_json_is(display_id, IPB_JSON_NULL))
+        return set_breach(message, "with a \"display_id\" that is not a string", error);
     return parse_bundle(message, error);
 }
 
@@ -377,6 +382,10 @@ ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t *ret_
     if (code->user_expressions != NULL) {
         ipb_json_key(writer, "user_expressions");
         ipb_json_write_raw(writer, code->user_expressions, strlen(code->user_expressions));
+    }
+    if (code->parent != NULL) {
+        ipb_json_key(writer, "parent");
+        ipb_json_write_raw(writer, code->parent, strlen(code->parent));
     }
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_EXECUTE, writer, ret_size, error);

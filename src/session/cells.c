@@ -27,6 +27,7 @@ typedef struct {
     char *code;
     bool is_silent, stores_history;
     char *user_expressions; /* or NULL */
+    char *parent;           /* likewise */
     IpbEventFunc on_event;
     void *data;
     bool is_timed_out;
@@ -76,6 +77,7 @@ new_cell(IpbCells *cells, const char *code, const IpbCellOptions *options, IpbEv
     cell->is_silent = options->is_silent;
     cell->stores_history = options->stores_history;
     cell->user_expressions = g_strdup(options->user_expressions);
+    cell->parent = g_strdup(options->parent);
     cell->timeout_ms = options->timeout_ms;
     cell->left_us = (int64_t) options->timeout_ms * 1000;
     cell->on_event = on_event;
@@ -91,6 +93,7 @@ free_cell(Cell *cell)
     ipb_timer_free(cell->timer);
     g_free(cell->code);
     g_free(cell->user_expressions);
+    g_free(cell->parent);
     g_free(cell);
 }
 
@@ -401,6 +404,7 @@ start_next_cell(IpbCells *cells)
             .is_silent = cell->is_silent,
             .stores_history = cell->stores_history,
             .user_expressions = cell->user_expressions,
+            .parent = cell->parent,
         };
         if (ipb_kernel_execute(cells->kernel, &code, &error) != 0)
             return;

@@ -40,6 +40,7 @@ typedef struct {
     bool stores_history;
     /* NULL: none */
     const char *user_expressions;
+    const char *parent;
 } IpbCellOptions;
 
 IpbCells *ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options);

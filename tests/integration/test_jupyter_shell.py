@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -188,3 +189,119 @@ def test_pager_of_the_user_comes_first(rich: Kernel) -> None:
     rich.run("get_ipython().set_hook('show_in_pager', lambda self, data, **_: print('mine'))")
     cell = rich.run("print?")
     assert cell.stdout == "mine\n" and "payload" not in cell.done
+
+
+# What libraries look at
+
+
+WHO = (
+    "ip = get_ipython()\n"
+    "[type(ip).__name__, type(ip).__module__.split('.')[0], hasattr(ip, 'kernel'), "
+    "isinstance(ip, __import__('IPython').core.interactiveshell.InteractiveShell)]"
+)
+
+
+def test_shell_of_rich_clients(gateway: Gateway) -> None:
+    """plotly, rich and pandas choose by the name and the module of the class."""
+    with gateway.channels(gateway.start_kernel()) as client:
+        assert value_of(client.run(WHO)) == "['ZMQInteractiveShell', 'ipykernel', True, True]"
+        assert value_of(client.run("get_ipython() is ip is ip.kernel.shell")) == "True"
+        # There are no widgets: tqdm must show text.
+        assert value_of(client.run("'IPKernelApp' in ip.config")) == "False"
+    with gateway.channels(gateway.start_kernel(rich=False)) as client:
+        assert value_of(client.run(WHO)) == "['KernelShell', 'ipybox_kernel', False, True]"
+
+
+def test_shell_of_text_clients(mcp: Any, run_ipybox: Callable[..., Any]) -> None:
+    text = "['KernelShell', 'ipybox_kernel', False, True]"
+    assert mcp.cell(WHO) == text
+    assert run_ipybox("run", "-c", WHO).stdout == text + "\n"
+
+
+def test_kernel_object(gateway: Gateway) -> None:
+    with gateway.channels(gateway.start_kernel()) as client:
+        info = client.ask("kernel_info_request", {})
+        client.run("k = get_ipython().kernel\nx = 5")
+        for name in ("implementation", "implementation_version", "banner", "language_info"):
+            assert ast.literal_eval(value_of(client.run(f"k.{name}"))) == info[name]
+        assert value_of(client.run("k.execution_count == get_ipython().execution_count")) == "True"
+        assert value_of(client.run("k.user_ns['x'], k.user_module.x")) == "(5, 5)"
+        (error,) = contents(client.run("k.comm_manager"), "error")
+        assert error["evalue"] == "comm_manager needs the package comm: install it"
+        (error,) = contents(client.run("k.shell_stream"), "error")
+        assert error["ename"] == "AttributeError"
+
+
+def test_request_of_a_cell(gateway: Gateway) -> None:
+    """Code gets the header of the client's request, as Output widgets need it."""
+    with gateway.channels(gateway.start_kernel()) as client:
+        code = "ip = get_ipython(); p = ip.get_parent(); p['header'], p['content'], p['msg_id']"
+        msg_id = client.execute(code, user_expressions={"a": "1"})
+        messages = client.receive_until(msg_id, "status", execution_state="idle")
+        header, content, found = ast.literal_eval(value_of(messages))
+        assert found == header["msg_id"] == msg_id
+        assert header == messages[0]["parent_header"]
+        assert content == {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {"a": "1"},
+        }
+        same = "ip.get_parent() == ip.parent_header == ip.kernel.get_parent()"
+        assert value_of(client.run(f"{same} == ip.kernel._parent_header != p")) == "True"
+        assert value_of(client.run("ip.kernel.get_parent('control')")) == "{}"
+
+
+def test_messages_of_code(gateway: Gateway) -> None:
+    """Code that sends messages by the session of the kernel, as a notebook of nbclient does."""
+    with gateway.channels(gateway.start_kernel()) as client:
+        client.run(
+            "ip = get_ipython()\n"
+            "def send(kind, **content):\n"
+            "    ip.kernel.session.send(\n"
+            "        ip.kernel.iopub_socket, kind, content, parent=ip.parent_header)"
+        )
+        messages = client.run(
+            "send('display_data', data={'text/plain': 'a'}, metadata={}, "
+            "transient={'display_id': 'd'})\n"
+            "send('update_display_data', data={'text/plain': 'b'}, metadata={}, "
+            "transient={'display_id': 'd'})\n"
+            "send('execute_result', data={'text/plain': 'c'}, metadata={}, execution_count=2, "
+            "transient={'display_id': 'r'})\n"
+            "send('stream', name='stderr', text='e')\nsend('clear_output', wait=True)\n"
+            "ip.kernel.send_response(ip.kernel.iopub_socket, 'stream', {'text': 'o'})"
+        )
+        wanted = ["display_data", "update_display_data", "execute_result"]
+        outputs = [m for m in messages if m["header"]["msg_type"] in wanted]
+        assert [m["header"]["msg_type"] for m in outputs] == wanted
+        assert [m["content"]["data"]["text/plain"] for m in outputs] == ["a", "b", "c"]
+        assert [m["content"]["transient"]["display_id"] for m in outputs] == ["d", "d", "r"]
+        assert outputs[2]["content"]["execution_count"] == 2
+        assert contents(messages, "stream") == [
+            {"name": "stderr", "text": "e"},
+            {"name": "stdout", "text": "o"},
+        ]
+        assert contents(messages, "clear_output") == [{"wait": True}]
+        for code in (
+            "send('comm_open', comm_id='x')",
+            "send('status', execution_state='idle')",
+            "ip.kernel.session.send(None, 'stream', {'text': 'x'})",
+            "k = ip.kernel; k.session.send(k.iopub_socket, 'stream', {'text': 'x'}, buffers=[b''])",
+        ):
+            messages = client.run(code)
+            (error,) = contents(messages, "error")
+            assert error["ename"] == "NotImplementedError"
+            assert "ipybox cannot send a message" in error["evalue"]
+            assert not contents(messages, "stream") and not contents(messages, "comm_open")
+
+
+def test_widgets_are_shown_as_text(rich: Kernel, kernel: Kernel) -> None:
+    code = (
+        "class W:\n    def _repr_mimebundle_(self, **_):\n"
+        "        return {'text/plain': 'W()', "
+        "'application/vnd.jupyter.widget-view+json': {'model_id': '1'}}\n"
+        "display(W())\nW()"
+    )
+    for each in (rich, kernel):
+        cell = each.run(code)
+        assert [d["data"] for d in (*cell.displays, *cell.results)] == [{"text/plain": "W()"}] * 2

@@ -101,10 +101,13 @@ test_build_request(void)
     const char expected[] = "{\"id\":7,\"method\":\"complete\",\"params\":{\"code\":\"a\"}}";
     g_assert_cmpmem(request + 9, size - 9, expected, strlen(expected));
     g_assert_cmpint(request[4], ==, IPB_FRAME_REQUEST);
-    IpbKernelCode code = {.code = "1", .is_silent = true, .user_expressions = "{\"x\": \"y\"}"};
+    IpbKernelCode code = {.code = "1",
+                          .is_silent = true,
+                          .user_expressions = "{\"x\": \"y\"}",
+                          .parent = "{\"msg_id\":\"m\"}"};
     g_autofree char *cell = ipb_message_build_execute(1, &code, &size, NULL);
     const char silent[] = "{\"cell\":1,\"code\":\"1\",\"silent\":true,\"store_history\":false,"
-                          "\"user_expressions\":{\"x\":\"y\"}}";
+                          "\"user_expressions\":{\"x\":\"y\"},\"parent\":{\"msg_id\":\"m\"}}";
     g_assert_cmpmem(cell + 9, size - 9, silent, strlen(silent));
 }
 
@@ -247,6 +250,7 @@ test_message_breach(void)
         {IPB_FRAME_DISPLAY, "{\"cell\":1,\"data\":{},\"display_id\":1}"},
         {IPB_FRAME_UPDATE_DISPLAY, "{\"cell\":1,\"data\":{}}"},
         {IPB_FRAME_RESULT, "{\"cell\":1,\"data\":{}}"},
+        {IPB_FRAME_RESULT, "{\"cell\":1,\"execution_count\":1,\"data\":{},\"display_id\":1}"},
         {IPB_FRAME_ERROR, "{\"cell\":1,\"ename\":\"E\",\"evalue\":1,\"traceback\":\"\"}"},
         {IPB_FRAME_HELLO, "{\"version\":2}"},
         {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"ok\",\"execution_count\":1,\"cwd\":\"/\","

@@ -112,9 +112,9 @@ send_bundle(IpbGatewayCell *cell, const char *msg_type, const IpbEvent *event)
     IpbJsonWriter *writer = new_object();
     write_object(writer, "data", event->data);
     write_object(writer, "metadata", event->metadata);
-    if (event->type == IPB_EVENT_RESULT) {
+    if (event->type == IPB_EVENT_RESULT)
         ipb_json_member_int(writer, "execution_count", *cell->options.execution_count);
-    } else {
+    if (event->type != IPB_EVENT_RESULT || event->display_id != NULL) {
         ipb_json_key(writer, "transient");
         ipb_json_begin_object(writer);
         if (event->display_id != NULL)
@@ -291,10 +291,13 @@ run(IpbGatewayCell *cell, const char *code, GError **error)
 {
     const IpbJson *content = content_of(cell);
     g_autofree char *expressions = copy_expressions(content);
+    IpbSpan header = ipb_json_raw(parent_of(cell)); /* 16 KiB at most: message.c */
+    g_autofree char *parent = g_strndup(header.start, header.size);
     IpbCellOptions options = {
         .is_silent = cell->is_silent,
         .stores_history = ipb_json_get_bool(content, "store_history", true),
         .user_expressions = expressions,
+        .parent = parent,
     };
     return ipb_session_execute_with(cell->options.session, code, &options, on_event, cell, error) !=
            0;

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shell of a rich client, that is a front end of Jupyter: with colour and payloads."""
+"""The shell of a rich client, that is a front end of Jupyter: with colour and payloads.
+
+Libraries choose what they show by the class of `get_ipython()`. So it has the name of ipykernel's
+class, and `kernel`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import IPython
 from IPython.core.error import TryNext
 
 from . import mime
+from .jupyter_kernel import JupyterKernel
 from .payload import KernelPayload, PayloadTooLarge
 from .shell import KernelShell
 
@@ -19,10 +24,39 @@ COLORS = "neutral" if IPython.version_info[0] >= 9 else "Neutral"
 PAGER_PRIORITY = 89
 
 
-class JupyterShell(KernelShell):
+class ZMQInteractiveShell(KernelShell):
     is_rich = True
 
     _payload: KernelPayload
+    _request: dict[str, Any] = {}
+
+    def set_request(self, request: dict[str, Any]) -> None:
+        self._request = request
+
+    @property
+    def parent_header(self) -> dict[str, Any]:
+        """As in ipykernel, not only the header."""
+        return self.get_parent()
+
+    def get_parent(self) -> dict[str, Any]:
+        """The request of the cell that runs, or ran last, as far as it is known here.
+
+        It is {} before the first cell.
+        """
+        header = self._request.get("parent")
+        if header is None:
+            return {}
+        return {
+            "header": dict(header),
+            "msg_id": header.get("msg_id"),
+            "msg_type": header.get("msg_type"),
+            "content": {
+                "code": self._request["code"],
+                "silent": self._request.get("silent", False),
+                "store_history": self._request.get("store_history", True),
+                "user_expressions": self._request.get("user_expressions") or {},
+            },
+        }
 
     def use_payload(self) -> None:
         self._payload = KernelPayload(parent=self)
@@ -43,6 +77,10 @@ class JupyterShell(KernelShell):
         return payload
 
 
+# What libraries look for. ipykernel itself need not be installed.
+ZMQInteractiveShell.__module__ = "ipykernel.zmqshell"
+
+
 def send_page(shell: Any, data: Any, start: int = 0, screen_lines: int = 0, **_: Any) -> None:
     """A hook of IPython. What is too large is displayed instead."""
     bundle = data if isinstance(data, dict) else {"text/plain": str(data)}
@@ -55,7 +93,8 @@ def send_page(shell: Any, data: Any, start: int = 0, screen_lines: int = 0, **_:
 
 def become_rich(shell: Any) -> None:
     """Called after the kernel's environment was set. The forkserver does not know the client."""
-    shell.__class__ = JupyterShell
+    shell.__class__ = ZMQInteractiveShell
+    shell.kernel = JupyterKernel(shell)
     shell.use_payload()
     if not os.environ.get("NO_COLOR"):
         shell.colors = COLORS

@@ -229,6 +229,7 @@ class Kernel:
         if not self._has_run_a_cell:
             self._has_run_a_cell = True
             blas.restore_threads(self._shell.blas_thread_setters)
+        self._shell.set_request(message)
         self._cells.start(
             message["cell"],
             message["code"],

@@ -325,6 +325,9 @@ class KernelShell(InteractiveShell):
         """Called by `%load` and `%recall`. There is no prompt, so the text is printed."""
         print(s)
 
+    def set_request(self, request: dict[str, Any]) -> None:
+        """Called before a cell, with its `execute` frame."""
+
     def take_payload(self) -> list[dict[str, Any]]:
         """What the client is asked to do after the cell. One that shows text cannot do it."""
         return []
