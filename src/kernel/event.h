@@ -95,6 +95,8 @@ typedef struct {
     bool wait;
     /* DONE of a kernel: the cell had left the directory that the kernel returns to */
     bool is_cwd_reset;
+    /* ERROR: a handler of the user has shown it, so the traceback is empty */
+    bool is_shown;
     /* NOTICE: a sandbox refused something */
     bool is_violation;
     /* NOTICE: it belongs to the cell's text, as in ipybox 0.9 */

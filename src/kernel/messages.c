@@ -144,6 +144,7 @@ parse_error(IpbMessage *message, GError **error)
     event->ename = get_text(message, "ename", NULL);
     event->evalue = get_text(message, "evalue", NULL);
     event->text = get_text(message, "traceback", &event->text_size);
+    event->is_shown = ipb_json_get_bool(root(message), "shown", false);
     if (event->ename == NULL || event->evalue == NULL || event->text == NULL)
         return set_breach(message, "without the strings \"ename\", \"evalue\", \"traceback\"",
                           error);

@@ -305,3 +305,83 @@ def test_widgets_are_shown_as_text(rich: Kernel, kernel: Kernel) -> None:
     for each in (rich, kernel):
         cell = each.run(code)
         assert [d["data"] for d in (*cell.displays, *cell.results)] == [{"text/plain": "W()"}] * 2
+
+
+# Smaller things
+
+
+def test_features_of_the_kernel(gateway: Gateway) -> None:
+    with gateway.channels(gateway.start_kernel()) as client:
+        # The first answer on control may come before the kernel has told what it is.
+        for channel in ("control", "shell", "control"):
+            info = client.ask("kernel_info_request", {}, channel)
+            assert (info["supported_features"], info["protocol_version"]) == ([], "5.3")
+
+
+HANDLER = (
+    "def handle(shell, kind, value, tb, tb_offset=None):\n    print('handled', kind.__name__)\n"
+    "get_ipython().set_custom_exc((ZeroDivisionError, SyntaxError), handle)"
+)
+
+
+def test_handlers_of_exceptions(gateway: Gateway) -> None:
+    """What a handler has shown is not shown again. The cell has failed, as with ipykernel."""
+    with gateway.channels(gateway.start_kernel()) as client:
+        client.run(HANDLER)
+        for code, name in (("1 / 0", "ZeroDivisionError"), ("1 +", "SyntaxError")):
+            messages = client.run(code)
+            assert contents(messages, "stream") == [{"name": "stdout", "text": f"handled {name}\n"}]
+            assert not contents(messages, "error")
+            (reply,) = contents(messages, "execute_reply")
+            assert (reply["status"], reply["ename"]) == ("error", name)
+        assert "KeyError" in error_of(client.run("{}[1]"))
+        # A handler that fails is removed, and the error is shown.
+        client.run("def handle(*_, **__): raise RuntimeError('broken')")
+        client.run("get_ipython().set_custom_exc((ZeroDivisionError,), handle)")
+        assert "ZeroDivisionError" in error_of(client.run("1 / 0"))
+        assert "ZeroDivisionError" in error_of(client.run("1 / 0"))
+
+
+def test_handlers_of_exceptions_and_text_clients(
+    kernel: Kernel, mcp: Any, run_ipybox: Callable[..., Any]
+) -> None:
+    mcp.cell(HANDLER)
+    assert mcp.failing_cell("1 / 0") == (
+        "Error executing tool execute_ipython_cell: ZeroDivisionError: division by zero\n\n"
+        "Output before the error:\n\nhandled ZeroDivisionError"
+    )
+    done = run_ipybox("run", "-c", HANDLER + "\n1 / 0")
+    assert done.returncode == 1 and done.stdout == "handled ZeroDivisionError\n"
+    kernel.run(HANDLER)
+    cell = kernel.run("get_ipython().run_cell('1 / 0'); 5")
+    assert (cell.status, cell.stdout, cell.result) == ("ok", "handled ZeroDivisionError\n", "5")
+    (error,) = kernel.run("1 / 0").errors
+    assert error["shown"] is True and error["traceback"] == ""
+    (error,) = kernel.run("{}[1]").errors
+    assert "shown" not in error and "KeyError" in error["traceback"]
+
+
+def test_the_last_traceback(gateway: Gateway) -> None:
+    """%tb is output, and no error of its cell."""
+    with gateway.channels(gateway.start_kernel()) as client:
+        client.run("1 / 0")
+        messages = client.run("%tb")
+        assert not contents(messages, "error")
+        (stream,) = contents(messages, "stream")
+        assert stream["name"] == "stderr" and ESCAPE.search(stream["text"])
+        assert "ZeroDivisionError" in stream["text"]
+        assert contents(messages, "execute_reply")[0]["status"] == "ok"
+
+
+@pytest.mark.parametrize("code", ["exit", "exit()", "quit()", "raise SystemExit"])
+def test_exit_ends_the_cell(gateway: Gateway, code: str) -> None:
+    """The kernel keeps its state. What waits behind the cell is aborted."""
+    with gateway.channels(gateway.start_kernel()) as client:
+        client.run("x = 5")
+        msg_id = client.execute(code)
+        waiting = client.execute("x = 6")
+        messages = client.receive_until(msg_id, "status", execution_state="idle")
+        assert contents(messages, "error")[0]["ename"] == "SystemExit"
+        messages = client.receive_until(waiting, "status", execution_state="idle")
+        assert contents(messages, "execute_reply")[0]["status"] == "aborted"
+        assert value_of(client.run("x")) == "5"

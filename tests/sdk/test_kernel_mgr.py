@@ -325,6 +325,20 @@ async def test_errors_keep_the_state() -> None:
         assert (await client.execute("x")).text == "1"
 
 
+async def test_errors_that_a_handler_has_shown() -> None:
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        await client.execute(
+            "def handle(*_, **__): print('handled')\n"
+            "get_ipython().set_custom_exc((ZeroDivisionError,), handle)"
+        )
+        items = []
+        with pytest.raises(ExecutionError) as caught:
+            async for item in client.stream("1 / 0"):
+                items.append(item)
+        assert items == ["handled\n"]
+        assert str(caught.value) == "ZeroDivisionError: division by zero"
+
+
 async def test_timeouts_keep_the_state() -> None:
     async with gateway() as server, KernelClient(port=server.port) as client:
         await client.execute("x = 1")

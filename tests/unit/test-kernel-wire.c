@@ -176,6 +176,13 @@ test_messages(void)
                     "a\xe2\x90\x80"
                     "b");
     g_assert_cmpuint(error.event.text_size, ==, strlen(error.event.text));
+    g_assert_false(error.event.is_shown);
+    g_auto(IpbMessage) shown = {0};
+    g_assert_true(
+        parse(IPB_FRAME_ERROR,
+              "{\"cell\":1,\"ename\":\"E\",\"evalue\":\"\",\"traceback\":\"\",\"shown\":true}",
+              &shown, NULL));
+    g_assert_true(shown.event.is_shown);
 }
 
 #define DONE_WITH                                                                                  \

@@ -135,15 +135,23 @@ write_error(IpbJsonWriter *writer, const IpbGatewayCell *cell)
     ipb_json_end_array(writer);
 }
 
-/* The first error of a cell counts. */
-static void
-send_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback)
+/* The first error of a cell counts. Returns whether this is it. */
+static bool
+keep_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback)
 {
     if (cell->ename != NULL)
-        return;
+        return false;
     cell->ename = g_strdup(ename != NULL ? ename : "Error");
     cell->evalue = g_strdup(evalue != NULL ? evalue : "");
     cell->traceback = g_strdup(traceback != NULL ? traceback : "");
+    return true;
+}
+
+static void
+send_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback)
+{
+    if (!keep_error(cell, ename, evalue, traceback))
+        return;
     IpbJsonWriter *writer = new_object();
     write_error(writer, cell);
     ipb_gateway_publisher_broadcast(cell->publisher, "error", parent_of(cell), writer);
@@ -260,7 +268,10 @@ on_event(const IpbEvent *event, void *data)
         send_clear_output(cell, event->wait);
         break;
     case IPB_EVENT_ERROR:
-        send_error(cell, event->ename, event->evalue, event->text);
+        if (event->is_shown) /* the reply reports it */
+            keep_error(cell, event->ename, event->evalue, event->text);
+        else
+            send_error(cell, event->ename, event->evalue, event->text);
         break;
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_READY:

@@ -73,12 +73,14 @@ class KernelShell(InteractiveShell):
     displayhook_class = Type(KernelDisplayHook)
     display_pub_class = Type(KernelDisplayPublisher)
 
+    CustomTB: Any  # IPython's: shows an error by the user's handler
     is_rich = False  # whether the client is a front end of Jupyter; see jupyter_shell.py
     output: Any = None  # the kernel's Output
     interrupts: Any = None
     rules: Any = None  # the session's ShellRules
     blas_thread_setters: Any = ()  # see blas.py
     error_was_sent = False  # whether the error that ended this cell was sent
+    error_was_shown = False  # whether a handler of set_custom_exc has shown it
     # What a representation of the cell's value raised. It was sent.
     error_of_value: BaseException | None = None
 
@@ -190,7 +192,7 @@ class KernelShell(InteractiveShell):
         return self._depth == 1
 
     def begin_cell(self) -> None:
-        self.error_was_sent = False
+        self.error_was_sent = self.error_was_shown = False
         self.error_of_value = None
         self._depth = 0
 
@@ -251,6 +253,19 @@ class KernelShell(InteractiveShell):
                 (kind, value, tb), filename, tb_offset, exception_only, running_compiled_code
             )
 
+    def set_custom_exc(self, exc_tuple: Any, handler: Any) -> None:
+        super().set_custom_exc(exc_tuple, handler)
+        show = self.CustomTB
+
+        def show_error(etype: Any, value: Any, tb: Any, tb_offset: int | None = None) -> Any:
+            result = show(etype, value, tb, tb_offset)
+            # IPython removes a handler that fails.
+            if self.CustomTB is show_error and self._depth == 1:
+                self.error_was_shown = True
+            return result
+
+        self.CustomTB = show_error
+
     def show_usage_error(self, exc: BaseException) -> None:
         self._showtraceback(type(exc), exc, [f"UsageError: {exc}"])
 
@@ -297,6 +312,14 @@ class KernelShell(InteractiveShell):
         payload = tracebacks.error_payload(self.output.cell, kind, value, text, self.is_rich)
         with self.interrupts.ignored():
             self.output.send(wire.ERROR, payload)
+
+    def send_shown_error(self, error: BaseException) -> None:
+        """Sends an error that the user's handler has shown. It still fails the cell."""
+        payload = tracebacks.error_payload(self.output.cell, type(error), error, "", False)
+        payload["shown"] = True
+        with self.interrupts.ignored():
+            self.output.send(wire.ERROR, payload)
+            self.error_was_sent = True
 
     def send_bare_error(self, error: BaseException) -> None:
         """Sends the error of a cell if IPython did not show it."""
