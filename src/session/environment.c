@@ -138,7 +138,8 @@ add_caches(char **env, const IpbKernelEnvironment *options)
 {
     if (!options->is_sandboxed)
         return env;
-    env = g_environ_setenv(env, "IPYBOX_INSTALLS", "1", TRUE); /* `!pip install` calls our tool */
+    /* "1": `!pip install` calls our tool. */
+    env = g_environ_setenv(env, "IPYBOX_INSTALLS", options->can_install ? "1" : "0", TRUE);
     g_autofree char *matplotlib = g_build_filename(options->workspace, MATPLOTLIB_CACHE, NULL);
     return g_environ_setenv(env, "MPLCONFIGDIR", matplotlib, TRUE);
 }

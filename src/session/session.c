@@ -431,6 +431,7 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options, GError **erro
         .workspace = session->workspace,
         .is_sandboxed = options->is_sandboxed,
         .has_rich_client = options->has_rich_client,
+        .can_install = options->tool_server_host == NULL, /* else calls do not come to us */
         .overlay = session->overlay,
         .application = (const char *const *) session->env,
         .kernel_env = options->kernel_env,

@@ -385,3 +385,18 @@ def test_exit_ends_the_cell(gateway: Gateway, code: str) -> None:
         messages = client.receive_until(waiting, "status", execution_state="idle")
         assert contents(messages, "execute_reply")[0]["status"] == "aborted"
         assert value_of(client.run("x")) == "5"
+
+
+def test_installations_in_a_sandbox_say_what_to_do(
+    ipybox: str, place: harness.Place, python: str
+) -> None:
+    """Kernels of a gateway call the tools of a tool server, which installs nothing."""
+    with Gateway(ipybox, place, "--sandbox", "--python", python) as gateway:
+        with gateway.channels(gateway.start_kernel(rich=False)) as client:
+            messages = client.run("%pip install ./no-such.whl")
+            text = "".join(content["text"] for content in contents(messages, "stream"))
+            assert "no-such.whl" in text and "Install them outside of ipybox, into" in text
+            assert "tool server" not in text
+            messages = client.run("%pip show ipython")
+            text = "".join(content["text"] for content in contents(messages, "stream"))
+            assert "Name: ipython" in text

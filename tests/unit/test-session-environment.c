@@ -96,6 +96,24 @@ test_rich_client(void)
 }
 
 static void
+test_installs(void)
+{
+    const char *application[] = {NULL};
+    IpbKernelEnvironment options = {.python = "/env/bin/python3",
+                                    .workspace = "/ws",
+                                    .application = application,
+                                    .tool_token = ""};
+    g_auto(GStrv) without_sandbox = ipb_environment_kernel(&options);
+    check(without_sandbox, "IPYBOX_INSTALLS", NULL);
+    options.is_sandboxed = true;
+    g_auto(GStrv) by_pip = ipb_environment_kernel(&options);
+    check(by_pip, "IPYBOX_INSTALLS", "0");
+    options.can_install = true;
+    g_auto(GStrv) by_us = ipb_environment_kernel(&options);
+    check(by_us, "IPYBOX_INSTALLS", "1");
+}
+
+static void
 test_path(void)
 {
     const char *application[] = {"PATH=/usr/bin", NULL};
@@ -116,6 +134,7 @@ main(int argc, char **argv)
     g_test_add_func("/session/environment/application", test_application);
     g_test_add_func("/session/environment/kernel", test_kernel);
     g_test_add_func("/session/environment/rich-client", test_rich_client);
+    g_test_add_func("/session/environment/installs", test_installs);
     g_test_add_func("/session/environment/path", test_path);
     return g_test_run();
 }

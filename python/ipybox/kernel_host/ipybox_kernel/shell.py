@@ -21,7 +21,7 @@ from IPython.core.macro import Macro
 from IPython.core.profiledir import ProfileDir
 from traitlets import Type, default
 
-from . import commands, tracebacks, wire
+from . import commands, installs, tracebacks, wire
 from .display import KernelDisplayHook, KernelDisplayPublisher
 from .history import KernelHistory
 
@@ -397,6 +397,7 @@ def make_shell() -> KernelShell:
     if hasattr(interactiveshell, "PickleShareDB"):  # IPython 8 creates its store at once
         interactiveshell.PickleShareDB = lambda *_: MemoryStore()
     commands.take_over_script_magics()
+    installs.take_over_packaging_magics()
     # IPython's warning about SystemExit is for users of its prompt.
     warnings.filterwarnings("ignore", "To exit: use", UserWarning)
     colors = "nocolor" if IPython.version_info[0] >= 9 else "NoColor"
