@@ -18,8 +18,6 @@ from .jupyter_kernel import JupyterKernel
 from .payload import KernelPayload, PayloadTooLarge
 from .shell import KernelShell
 
-# IPython's own default.
-COLORS = "neutral" if IPython.version_info[0] >= 9 else "Neutral"
 # Before the hook that displays pages, and after those of the user.
 PAGER_PRIORITY = 89
 
@@ -97,4 +95,12 @@ def become_rich(shell: Any) -> None:
     shell.kernel = JupyterKernel(shell)
     shell.use_payload()
     if not os.environ.get("NO_COLOR"):
-        shell.colors = COLORS
+        use_colors(shell)
+
+
+def use_colors(shell: Any) -> None:
+    """Sets IPython's own default."""
+    if IPython.version_info[0] >= 9:
+        shell.colors = "neutral"
+    else:
+        shell.run_line_magic("colors", "Neutral")  # the attribute does not reach tracebacks
