@@ -15,7 +15,7 @@ from IPython.core.error import TryNext
 
 from . import mime
 from .jupyter_kernel import JupyterKernel
-from .payload import KernelPayload, PayloadTooLarge
+from .payload import PayloadTooLarge
 from .shell import KernelShell
 
 # Before the hook that displays pages, and after those of the user.
@@ -25,7 +25,6 @@ PAGER_PRIORITY = 89
 class ZMQInteractiveShell(KernelShell):
     is_rich = True
 
-    _payload: KernelPayload
     _request: dict[str, Any] = {}
 
     def set_request(self, request: dict[str, Any]) -> None:
@@ -56,22 +55,17 @@ class ZMQInteractiveShell(KernelShell):
             },
         }
 
-    def use_payload(self) -> None:
-        self._payload = KernelPayload(parent=self)
-        self.payload_manager = self._payload
-        self.set_hook("show_in_pager", send_page, PAGER_PRIORITY)
-
     def set_next_input(self, s: str, replace: bool = False) -> None:
         """Called by `%load` and `%recall`."""
         item = {"source": "set_next_input", "text": str(s), "replace": bool(replace)}
         try:
-            self._payload.write_payload(item)
+            self.payload.write_payload(item)
         except PayloadTooLarge:
             super().set_next_input(s, replace)
 
     def take_payload(self) -> list[dict[str, Any]]:
-        payload = self._payload.read_payload()
-        self._payload.clear_payload()
+        payload = self.payload.read_payload()
+        self.payload.clear_payload()
         return payload
 
 
@@ -84,7 +78,7 @@ def send_page(shell: Any, data: Any, start: int = 0, screen_lines: int = 0, **_:
     bundle = data if isinstance(data, dict) else {"text/plain": str(data)}
     item = {"source": "page", "data": mime.conform(bundle), "start": max(0, int(start))}
     try:
-        shell._payload.write_payload(item)
+        shell.payload.write_payload(item)
     except PayloadTooLarge:
         raise TryNext from None
 
@@ -93,7 +87,7 @@ def become_rich(shell: Any) -> None:
     """Called after the kernel's environment was set. The forkserver does not know the client."""
     shell.__class__ = ZMQInteractiveShell
     shell.kernel = JupyterKernel(shell)
-    shell.use_payload()
+    shell.set_hook("show_in_pager", send_page, PAGER_PRIORITY)
     if not os.environ.get("NO_COLOR"):
         use_colors(shell)
 

@@ -24,6 +24,7 @@ from traitlets import Type, default
 from . import commands, installs, tracebacks, wire
 from .display import KernelDisplayHook, KernelDisplayPublisher
 from .history import KernelHistory
+from .payload import KernelPayload
 
 # A folder that does not exist and cannot be created, so IPython reads and writes no files of its
 # own.
@@ -109,6 +110,12 @@ class KernelShell(InteractiveShell):
     def init_history(self) -> None:
         self.history_manager = KernelHistory(shell=self, parent=self)
         self.configurables.append(self.history_manager)
+
+    def init_payload(self) -> None:
+        # In the forkserver, because it takes milliseconds.
+        self.payload = KernelPayload(parent=self)
+        self.payload_manager = self.payload
+        self.configurables.append(self.payload)
 
     def init_events(self) -> None:
         self.events = KernelEvents(self, available_events)
@@ -353,6 +360,7 @@ class KernelShell(InteractiveShell):
 
     def take_payload(self) -> list[dict[str, Any]]:
         """What the client is asked to do after the cell. One that shows text cannot do it."""
+        self.payload.clear_payload()
         return []
 
     def enable_gui(self, gui: Any = None) -> None:
