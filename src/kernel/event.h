@@ -30,7 +30,8 @@ typedef enum {
     IPB_EVENT_UPDATE,
     /* wait */
     IPB_EVENT_CLEAR_OUTPUT,
-    /* the value of the last expression: data, metadata, execution_count, image_path */
+    /* the value of the last expression: data, metadata, execution_count, image_path, display_id
+     * (usually NULL) */
     IPB_EVENT_RESULT,
     /* ename, evalue; text: the traceback */
     IPB_EVENT_ERROR,
@@ -56,8 +57,8 @@ typedef enum {
     /* A kernel that is ready begins with the cell: execution_count that it will have. The cell's
      * time runs from here. Not sent for a cell that never gets so far */
     IPB_EVENT_STARTED,
-    /* The last event of a cell, which always comes: status, execution_count, user_expressions;
-     * text: see IpbCellStatus */
+    /* The last event of a cell, which always comes: status, execution_count, user_expressions,
+     * payload; text: see IpbCellStatus */
     IPB_EVENT_DONE,
 } IpbEventType;
 
@@ -103,6 +104,8 @@ typedef struct {
     bool wait;
     /* DONE of a kernel: the cell had left the directory that the kernel returns to */
     bool is_cwd_reset;
+    /* ERROR: a handler of the user has shown it, so the traceback is empty */
+    bool is_shown;
     /* NOTICE: a sandbox refused something */
     bool is_violation;
     /* NOTICE: it belongs to the cell's text, as in ipybox 0.9 */
@@ -114,6 +117,9 @@ typedef struct {
     /* {name: {"status": "ok", "data", "metadata"} or {"status": "error", "ename", "evalue",
      * "traceback": [lines]}}, or NULL */
     const IpbJson *user_expressions;
+    /* DONE: what a front end of Jupyter is asked to do, an array of objects with a string "source",
+     * or NULL; their other members are untrusted. Only kernels with a rich client send it. */
+    const IpbJson *payload;
     /* READY: "module: error" for each module that could not be preloaded; or NULL */
     const char *const *preload_failures;
 } IpbEvent;

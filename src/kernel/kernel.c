@@ -71,6 +71,9 @@ ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError **error)
         !check_object(code->user_expressions, "the user expressions", /* of_strings= */ true,
                       error))
         return 0;
+    if (code->parent != NULL &&
+        !check_object(code->parent, "the header of the request", /* of_strings= */ false, error))
+        return 0;
     uint64_t cell = kernel->last_cell + 1;
     if (!kernel->ops->execute(kernel, code, cell, error))
         return 0;

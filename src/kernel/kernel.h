@@ -27,6 +27,9 @@ typedef struct {
     bool requires_shell_escape;
     /* after each cell */
     bool returns_to_cwd;
+    /* The client is a front end of Jupyter: it shows colour, HTML and payloads. Other clients show
+     * text. A kernel may ignore it. */
+    bool has_rich_client;
 } IpbKernelRules;
 
 /* What the owner of a kernel does about its sandboxes. Each process of the kernel has a sandbox of
@@ -77,6 +80,9 @@ typedef struct {
     bool allows_input;
     /* text of a JSON object {name: expression}, evaluated after the code; or NULL */
     const char *user_expressions;
+    /* text of a JSON object: the header of the client's request, for code that asks for it; or
+     * NULL */
+    const char *parent;
 } IpbKernelCode;
 
 /* The end of a request; exactly one of @result and @error is set. @result is borrowed. Errors:
@@ -112,7 +118,7 @@ struct IpbKernel {
 void ipb_kernel_start(IpbKernel *kernel);
 /* Runs a cell. Events follow from the loop; DONE is the last one and always comes. Returns the
  * cell's number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no
- * UTF-8; user_expressions is not a JSON object of strings). */
+ * UTF-8; user_expressions is not a JSON object of strings, or parent not a JSON object). */
 uint64_t ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError **error);
 /* Sends the kernel a request: complete, inspect, is_complete, history, kernel_info, comm_info.
  * docs/internals/kernel-wire.md describes @params (text of a JSON object) and the result of each

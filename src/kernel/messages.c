@@ -17,6 +17,9 @@
 #define MAX_VALUES (2u * 1024 * 1024)
 /* Bytes; the kernel cuts a longer one. */
 #define MAX_PROMPT (256u * 1024)
+/* Of the payload of a cell: its items, and its bytes of JSON. */
+#define MAX_PAYLOAD_ITEMS 16
+#define MAX_PAYLOAD_SIZE (8u * 1024 * 1024)
 
 static const char *
 type_name(IpbFrameType type)
@@ -133,6 +136,11 @@ parse_result(IpbMessage *message, GError **error)
     message->event.type = IPB_EVENT_RESULT;
     if (!ipb_json_get_int64(root(message), "execution_count", &message->event.execution_count))
         return set_breach(message, "without an integer \"execution_count\"", error);
+    const IpbJson *display_id = ipb_json_get(root(message), "display_id");
+    message->event.display_id = get_text(message, "display_id", NULL);
+    if (message->event.display_id == NULL && display_id != NULL &&
+        !ipb_json_is(display_id, IPB_JSON_NULL))
+        return set_breach(message, "with a \"display_id\" that is not a string", error);
     return parse_bundle(message, error);
 }
 
@@ -144,9 +152,32 @@ parse_error(IpbMessage *message, GError **error)
     event->ename = get_text(message, "ename", NULL);
     event->evalue = get_text(message, "evalue", NULL);
     event->text = get_text(message, "traceback", &event->text_size);
+    event->is_shown = ipb_json_get_bool(root(message), "shown", false);
     if (event->ename == NULL || event->evalue == NULL || event->text == NULL)
         return set_breach(message, "without the strings \"ename\", \"evalue\", \"traceback\"",
                           error);
+    return true;
+}
+
+/* What the front end is asked to do. What an item means is between code in the kernel and the front
+ * end. */
+static bool
+parse_payload(IpbMessage *message, GError **error)
+{
+    const IpbJson *payload = ipb_json_get(root(message), "payload");
+    if (payload == NULL || ipb_json_is(payload, IPB_JSON_NULL))
+        return true;
+    if (!ipb_json_is(payload, IPB_JSON_ARRAY) || ipb_json_length(payload) > MAX_PAYLOAD_ITEMS)
+        return set_breach(message, "with a \"payload\" that is not an array of 16 items at most",
+                          error);
+    if (ipb_json_raw(payload).size > MAX_PAYLOAD_SIZE)
+        return set_breach(message, "with a \"payload\" of more than 8 MiB", error);
+    IPB_JSON_FOREACH (item, payload) {
+        if (!ipb_json_is(item, IPB_JSON_OBJECT) || ipb_json_get_string(item, "source") == NULL)
+            return set_breach(message, "with an item of \"payload\" without a string \"source\"",
+                              error);
+    }
+    message->event.payload = payload;
     return true;
 }
 
@@ -175,7 +206,7 @@ parse_done(IpbMessage *message, GError **error)
         event->user_expressions = expressions;
     else if (expressions != NULL && !ipb_json_is(expressions, IPB_JSON_NULL))
         return set_breach(message, "with \"user_expressions\" that are not an object", error);
-    return true;
+    return parse_payload(message, error);
 }
 
 static bool
@@ -372,6 +403,7 @@ ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError *
     ipb_json_member_bool(writer, "approve_shell_cmds", start->rules.approves_shell_cmds);
     ipb_json_member_bool(writer, "require_shell_escape", start->rules.requires_shell_escape);
     ipb_json_member_bool(writer, "returns_to_cwd", start->rules.returns_to_cwd);
+    ipb_json_member_bool(writer, "rich", start->rules.has_rich_client);
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_START, writer, ret_size, error);
 }
@@ -393,6 +425,10 @@ ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t *ret_
     if (code->user_expressions != NULL) {
         ipb_json_key(writer, "user_expressions");
         ipb_json_write_raw(writer, code->user_expressions, strlen(code->user_expressions));
+    }
+    if (code->parent != NULL) {
+        ipb_json_key(writer, "parent");
+        ipb_json_write_raw(writer, code->parent, strlen(code->parent));
     }
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_EXECUTE, writer, ret_size, error);

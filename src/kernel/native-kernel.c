@@ -69,6 +69,7 @@ typedef struct {
     char *code;             /* not sent yet */
     IpbKernelCode options;  /* of the cell: all but the code */
     char *user_expressions; /* of the cell */
+    char *parent;           /* of the cell */
     int64_t last_count;     /* of executions, as the process reported it last */
     bool is_started_due;    /* the cell was sent, and STARTED is not reported yet */
     bool has_error;         /* ERROR was reported */
@@ -209,6 +210,7 @@ end_cell(NativeKernel *kernel, const IpbEvent *done)
     kernel->cell = 0;
     g_clear_pointer(&kernel->code, g_free);
     g_clear_pointer(&kernel->user_expressions, g_free);
+    g_clear_pointer(&kernel->parent, g_free);
     kernel->is_started_due = kernel->is_interrupt_due = false;
     kernel->lost_cause = NULL;
     kernel->input = 0;
@@ -284,6 +286,7 @@ send_cell(NativeKernel *kernel, GError **error)
     IpbKernelCode code = kernel->options;
     code.code = kernel->code;
     code.user_expressions = kernel->user_expressions;
+    code.parent = kernel->parent;
     if (!ipb_process_execute(kernel->process, kernel->cell, &code, &send_error)) {
         if (g_error_matches(send_error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT)) {
             g_propagate_error(error, g_steal_pointer(&send_error));
@@ -296,6 +299,7 @@ send_cell(NativeKernel *kernel, GError **error)
     }
     g_clear_pointer(&kernel->code, g_free);
     g_clear_pointer(&kernel->user_expressions, g_free);
+    g_clear_pointer(&kernel->parent, g_free);
     kernel->has_run_cell = kernel->is_started_due = true;
     kernel->has_error = false;
     set_state(kernel, STATE_BUSY);
@@ -619,11 +623,13 @@ execute(IpbKernel *base, const IpbKernelCode *code, uint64_t cell, GError **erro
     kernel->code = g_strdup(code->code);
     kernel->options = *code;
     kernel->user_expressions = g_strdup(code->user_expressions);
+    kernel->parent = g_strdup(code->parent);
     if (kernel->state == STATE_IDLE) {
         if (!send_cell(kernel, error)) {
             kernel->cell = 0;
             g_clear_pointer(&kernel->code, g_free);
             g_clear_pointer(&kernel->user_expressions, g_free);
+            g_clear_pointer(&kernel->parent, g_free);
             return false;
         }
         schedule_turn(kernel);
@@ -757,6 +763,7 @@ free_kernel(IpbKernel *base)
     ipb_process_free(kernel->process);
     ipb_requests_free(kernel->requests);
     g_free(kernel->user_expressions);
+    g_free(kernel->parent);
     ipb_forkserver_unref(kernel->forkserver);
     ipb_timer_free(kernel->turn_timer);
     ipb_interrupt_end(&kernel->interrupt);

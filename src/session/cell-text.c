@@ -129,7 +129,8 @@ ipb_cell_text_add(IpbCellText *text, const IpbEvent *event)
         break;
     case IPB_EVENT_ERROR:
         g_free(text->error);
-        text->error = g_strdup_printf("%s: %s\n%s", event->ename, event->evalue, event->text);
+        text->error = g_strdup_printf("%s: %s%s%s", event->ename, event->evalue,
+                                      event->text[0] != '\0' ? "\n" : "", event->text);
         break;
     case IPB_EVENT_STARTED:
     case IPB_EVENT_CLEAR_OUTPUT:

@@ -32,6 +32,7 @@ typedef struct {
     unsigned input_timeout_ms;
     uint64_t input; /* that it waits for; 0: none */
     IpbTimer *input_timer;
+    char *parent;           /* likewise */
     IpbEventFunc on_event;
     void *data;
     bool is_timed_out;
@@ -84,6 +85,7 @@ new_cell(IpbCells *cells, const char *code, const IpbCellOptions *options, IpbEv
     cell->allows_input = options->allows_input;
     cell->input_timeout_ms =
         options->input_timeout_ms > 0 ? options->input_timeout_ms : INPUT_TIMEOUT_MS;
+    cell->parent = g_strdup(options->parent);
     cell->timeout_ms = options->timeout_ms;
     cell->left_us = (int64_t) options->timeout_ms * 1000;
     cell->on_event = on_event;
@@ -100,6 +102,7 @@ free_cell(Cell *cell)
     ipb_timer_free(cell->input_timer);
     g_free(cell->code);
     g_free(cell->user_expressions);
+    g_free(cell->parent);
     g_free(cell);
 }
 
@@ -164,6 +167,7 @@ end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *eve
                          .text = text,
                          .execution_count = event != NULL ? event->execution_count : 0,
                          .user_expressions = event != NULL ? event->user_expressions : NULL,
+                         .payload = event != NULL ? event->payload : NULL,
                      });
     free_cell(cell);
 }
@@ -481,6 +485,7 @@ start_next_cell(IpbCells *cells)
             .stores_history = cell->stores_history,
             .user_expressions = cell->user_expressions,
             .allows_input = cell->allows_input,
+            .parent = cell->parent,
         };
         if (ipb_kernel_execute(cells->kernel, &code, &error) != 0)
             return;

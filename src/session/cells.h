@@ -44,6 +44,8 @@ typedef struct {
     bool allows_input;
     /* then a request without an answer is refused; 0: an hour */
     unsigned input_timeout_ms;
+    /* NULL: none */
+    const char *parent;
 } IpbCellOptions;
 
 IpbCells *ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options);

@@ -30,13 +30,26 @@ static const char *const INHERITED[] = {
 
 /* The variables of every kernel, whatever the application's environment says. */
 static const char *const FIXED[][2] = {
-    {"TERM", "dumb"}, /* no colour: output is for agents */
-    {"NO_COLOR", "1"},
     {"MPLBACKEND", "module://matplotlib_inline.backend_inline"},
     {"PAGER", "cat"}, /* git log and man must not wait for a key */
     {"GIT_PAGER", "cat"},
     {"GIT_TERMINAL_PROMPT", "0"},
     {"PYDANTIC_ERRORS_INCLUDE_URL", "0"}, /* errors for wrong arguments are short */
+};
+
+/* Output of other clients is for agents. */
+static const char *const PLAIN[][2] = {
+    {"TERM", "dumb"},
+    {"NO_COLOR", "1"},
+};
+
+/* As in Jupyter's own kernel: programs write to a pipe, and would take it for a client without
+ * colour. */
+static const char *const COLOURED[][2] = {
+    {"TERM", "xterm-color"},
+    {"CLICOLOR", "1"},
+    {"CLICOLOR_FORCE", "1"},
+    {"FORCE_COLOR", "1"},
 };
 
 char **
@@ -125,7 +138,8 @@ add_caches(char **env, const IpbKernelEnvironment *options)
 {
     if (!options->is_sandboxed)
         return env;
-    env = g_environ_setenv(env, "IPYBOX_INSTALLS", "1", TRUE); /* `!pip install` calls our tool */
+    /* "1": `!pip install` calls our tool. */
+    env = g_environ_setenv(env, "IPYBOX_INSTALLS", options->can_install ? "1" : "0", TRUE);
     g_autofree char *matplotlib = g_build_filename(options->workspace, MATPLOTLIB_CACHE, NULL);
     return g_environ_setenv(env, "MPLCONFIGDIR", matplotlib, TRUE);
 }
@@ -153,6 +167,27 @@ add_kernel_variables(char **env, const IpbKernelEnvironment *options)
     return env;
 }
 
+static char **
+add_colour(char **env, const IpbKernelEnvironment *options)
+{
+    const char *const(*variables)[2] = options->has_rich_client ? COLOURED : PLAIN;
+    size_t n = options->has_rich_client ? G_N_ELEMENTS(COLOURED) : G_N_ELEMENTS(PLAIN);
+    for (size_t i = 0; i < n; i++)
+        env = g_environ_setenv(env, variables[i][0], variables[i][1], TRUE);
+    return env;
+}
+
+/* The user's NO_COLOR takes precedence. Some programs would warn of both. */
+static char **
+obey_no_color(char **env, const IpbKernelEnvironment *options)
+{
+    const char *no_color = g_environ_getenv(env, "NO_COLOR");
+    if (!options->has_rich_client || no_color == NULL || no_color[0] == '\0')
+        return env;
+    env = g_environ_unsetenv(env, "FORCE_COLOR");
+    return g_environ_unsetenv(env, "CLICOLOR_FORCE");
+}
+
 char **
 ipb_environment_kernel(const IpbKernelEnvironment *options)
 {
@@ -164,12 +199,14 @@ ipb_environment_kernel(const IpbKernelEnvironment *options)
     }
     for (size_t i = 0; i < G_N_ELEMENTS(FIXED); i++)
         env = g_environ_setenv(env, FIXED[i][0], FIXED[i][1], TRUE);
+    env = add_colour(env, options);
     g_autofree char *path = make_path(options);
     env = g_environ_setenv(env, "PATH", path, TRUE);
     env = add_packages(env, options);
     env = add_caches(env, options);
     env = add_withheld(env, options);
     env = add_kernel_variables(env, options);
+    env = obey_no_color(env, options);
     g_autofree char *port = g_strdup_printf("%u", options->tool_port);
     env = g_environ_setenv(env, "TOOL_SERVER_HOST", "127.0.0.1", TRUE);
     env = g_environ_setenv(env, "TOOL_SERVER_PORT", port, TRUE);

@@ -24,6 +24,8 @@ typedef struct {
     const char *python;
     const char *workspace;
     bool is_sandboxed;
+    bool has_rich_client;           /* it shows colour */
+    bool can_install;               /* in a sandbox: `!pip install` can call our tool */
     const char *overlay;            /* of packages, or NULL */
     const char *const *application; /* as made above */
     const char *const *kernel_env;  /* of the application, or NULL; they take precedence */

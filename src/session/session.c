@@ -430,6 +430,8 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options, GError **erro
         .python = ipb_runtime_python(session->runtime),
         .workspace = session->workspace,
         .is_sandboxed = options->is_sandboxed,
+        .has_rich_client = options->has_rich_client,
+        .can_install = options->tool_server_host == NULL, /* else calls do not come to us */
         .overlay = session->overlay,
         .application = (const char *const *) session->env,
         .kernel_env = options->kernel_env,
@@ -446,7 +448,8 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options, GError **erro
         .has_seed = options->has_seed,
         .rules = {.approves_shell_cmds = options->approves_shell_cmds,
                   .requires_shell_escape = options->requires_shell_escape,
-                  .returns_to_cwd = session->working_dir != NULL},
+                  .returns_to_cwd = session->working_dir != NULL,
+                  .has_rich_client = options->has_rich_client},
         .init_timeout_ms = options->kernel_init_timeout_ms,
     };
     IpbKernelSandboxFuncs sandbox;

@@ -80,6 +80,8 @@ typedef struct {
      * kernel's Python, not walls: SECURITY.md. */
     bool approves_shell_cmds;
     bool requires_shell_escape;
+    /* the client is a front end of Jupyter; see IpbKernelRules */
+    bool has_rich_client;
     /* from the start of a kernel until it is ready; 0: 10000 */
     unsigned kernel_init_timeout_ms;
     /* makes the session's kernel; NULL: the runtime's default */

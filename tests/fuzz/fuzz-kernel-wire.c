@@ -64,6 +64,9 @@ check_message(const IpbFrame *frame)
         check_reply(&message);
     g_assert(message.event.user_expressions == NULL ||
              ipb_json_is(message.event.user_expressions, IPB_JSON_OBJECT));
+    IPB_JSON_FOREACH (item, message.event.payload)
+        g_assert(ipb_json_get_string(item, "source") != NULL);
+    g_assert(message.event.payload == NULL || ipb_json_length(message.event.payload) <= 16);
     g_assert(message.event.text == NULL || strlen(message.event.text) == message.event.text_size);
 }
 

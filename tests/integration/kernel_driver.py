@@ -232,6 +232,7 @@ class Kernel:
         cwd: str = "/tmp",
         path: tuple[str, ...] = (),
         seed: int | None = None,
+        rich: bool = False,
     ) -> None:
         environment = {
             "PATH": os.environ["PATH"],
@@ -248,6 +249,7 @@ class Kernel:
                 "cwd": cwd,
                 "path": list(path),
                 "seed": seed,
+                "rich": rich,
             },
         )
 

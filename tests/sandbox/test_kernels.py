@@ -487,6 +487,26 @@ def test_installation_by_a_cell(kernel: Kernels) -> None:
     assert not (kernel.place.workspace / ".ipybox/packages/ipb_third.py").exists()
 
 
+def test_pip_magic_in_a_sandbox(kernel: Kernels) -> None:
+    wheels = [
+        make_wheel(kernel.place.workspace, name, "by a cell") for name in ("ipb_one", "ipb_two")
+    ]
+    with kernel.serve("--approve", "allow") as server:
+        text = server.cell(f"%pip install {wheels[0]} {wheels[1]}\nprint(_exit_code)")
+        assert text.count("Successfully installed") == 2 and text.endswith("\n0")
+        assert server.cell("import ipb_one, ipb_two; ipb_two.value") == "'by a cell'"
+        # They are listed with the packages of the kernel's Python.
+        listed = server.cell("%pip list --format=freeze")
+        assert "ipb_one==" in listed.replace("-", "_") and "\nipython==" in listed
+        assert "Summary: IPython" in server.cell("%pip show ipython")
+        assert "restart" not in server.cell("%pip freeze")
+        # What cannot be done says what can.
+        (kernel.place.workspace / "list.txt").write_text("./no-such.whl\n")
+        text = server.cell("%pip install -r list.txt\nprint(_exit_code)")
+        assert "it has the option -r" in text and "%pip install 'numpy>=2' pandas" in text
+        assert ".ipybox/packages of the workspace" in server.cell("%pip uninstall -y ipb_one")
+
+
 # What a cell sends beside the package is neither shown nor used.
 INSTALL = """
 from ipybox.tool_exec.client import ToolRunner

@@ -325,6 +325,20 @@ async def test_errors_keep_the_state() -> None:
         assert (await client.execute("x")).text == "1"
 
 
+async def test_errors_that_a_handler_has_shown() -> None:
+    async with gateway() as server, KernelClient(port=server.port) as client:
+        await client.execute(
+            "def handle(*_, **__): print('handled')\n"
+            "get_ipython().set_custom_exc((ZeroDivisionError,), handle)"
+        )
+        items = []
+        with pytest.raises(ExecutionError) as caught:
+            async for item in client.stream("1 / 0"):
+                items.append(item)
+        assert items == ["handled\n"]
+        assert str(caught.value) == "ZeroDivisionError: division by zero"
+
+
 async def test_timeouts_keep_the_state() -> None:
     async with gateway() as server, KernelClient(port=server.port) as client:
         await client.execute("x = 1")
@@ -445,7 +459,7 @@ async def test_connect_waits_for_the_gateway() -> None:
 )
 async def test_a_server_that_is_no_gateway(answer: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n{}")
+        await reader.readuntil(b"}")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
         writer.close()
 

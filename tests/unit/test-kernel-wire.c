@@ -101,10 +101,13 @@ test_build_request(void)
     const char expected[] = "{\"id\":7,\"method\":\"complete\",\"params\":{\"code\":\"a\"}}";
     g_assert_cmpmem(request + 9, size - 9, expected, strlen(expected));
     g_assert_cmpint(request[4], ==, IPB_FRAME_REQUEST);
-    IpbKernelCode code = {.code = "1", .is_silent = true, .user_expressions = "{\"x\": \"y\"}"};
+    IpbKernelCode code = {.code = "1",
+                          .is_silent = true,
+                          .user_expressions = "{\"x\": \"y\"}",
+                          .parent = "{\"msg_id\":\"m\"}"};
     g_autofree char *cell = ipb_message_build_execute(1, &code, &size, NULL);
     const char silent[] = "{\"cell\":1,\"code\":\"1\",\"silent\":true,\"store_history\":false,"
-                          "\"user_expressions\":{\"x\":\"y\"}}";
+                          "\"user_expressions\":{\"x\":\"y\"},\"parent\":{\"msg_id\":\"m\"}}";
     g_assert_cmpmem(cell + 9, size - 9, silent, strlen(silent));
 }
 
@@ -113,13 +116,18 @@ test_build_start(void)
 {
     const char *env[] = {"A=b=c", "BAD", "=x", "N\xff=\x80z", "E=", NULL};
     IpbStartMessage start = {
-        .key = "00ff", .id = 5, .env = env, .cwd = "/\xfe", .rules = {.approves_shell_cmds = true}};
+        .key = "00ff",
+        .id = 5,
+        .env = env,
+        .cwd = "/\xfe",
+        .rules = {.approves_shell_cmds = true, .has_rich_client = true},
+    };
     size_t size;
     g_autofree char *frame = ipb_message_build_start(&start, &size, NULL);
     const char payload[] = "{\"version\":1,\"key\":\"00ff\",\"id\":5,\"env\":{\"A\":\"b=c\","
                            "\"N\\udcff\":\"\\udc80z\",\"E\":\"\"},\"cwd\":\"/\\udcfe\",\"path\":[],"
                            "\"seed\":null,\"approve_shell_cmds\":true,\"require_shell_escape\":"
-                           "false,\"returns_to_cwd\":false}";
+                           "false,\"returns_to_cwd\":false,\"rich\":true}";
     g_assert_cmpmem(frame + 9, size - 9, payload, strlen(payload));
 }
 
@@ -168,6 +176,50 @@ test_messages(void)
                     "a\xe2\x90\x80"
                     "b");
     g_assert_cmpuint(error.event.text_size, ==, strlen(error.event.text));
+    g_assert_false(error.event.is_shown);
+    g_auto(IpbMessage) shown = {0};
+    g_assert_true(
+        parse(IPB_FRAME_ERROR,
+              "{\"cell\":1,\"ename\":\"E\",\"evalue\":\"\",\"traceback\":\"\",\"shown\":true}",
+              &shown, NULL));
+    g_assert_true(shown.event.is_shown);
+}
+
+#define DONE_WITH                                                                                  \
+    "{\"cell\":1,\"status\":\"error\",\"execution_count\":1,\"cwd\":\"/\",\"payload\":"
+
+static void
+test_message_payload(void)
+{
+    g_auto(IpbMessage) none = {0}, empty = {0}, some = {0};
+    g_assert_true(parse(IPB_FRAME_DONE, DONE_WITH "null}", &none, NULL));
+    g_assert_null(none.event.payload);
+    g_assert_true(parse(IPB_FRAME_DONE, DONE_WITH "[]}", &empty, NULL));
+    g_assert_cmpuint(ipb_json_length(empty.event.payload), ==, 0);
+    g_assert_true(parse(IPB_FRAME_DONE,
+                        DONE_WITH "[{\"source\":\"page\",\"data\":{}},{\"source\":\"mine\"}]}",
+                        &some, NULL));
+    g_assert_cmpuint(ipb_json_length(some.event.payload), ==, 2);
+}
+
+static void
+test_message_payload_limits(void)
+{
+    for (unsigned n = 16; n <= 17; n++) {
+        g_autoptr(GString) text = g_string_new(DONE_WITH "[");
+        for (unsigned i = 0; i < n; i++)
+            g_string_append(text, i == 0 ? "{\"source\":\"s\"}" : ",{\"source\":\"s\"}");
+        g_string_append(text, "]}");
+        g_auto(IpbMessage) message = {0};
+        g_assert_cmpint(parse(IPB_FRAME_DONE, text->str, &message, NULL), ==, n == 16);
+    }
+    const size_t max = 8 * 1024 * 1024, rest = strlen("[{\"source\":\"\"}]");
+    for (unsigned more = 0; more <= 1; more++) {
+        g_autofree char *source = g_strnfill(max - rest + more, 'x');
+        g_autofree char *text = g_strdup_printf(DONE_WITH "[{\"source\":\"%s\"}]}", source);
+        g_auto(IpbMessage) message = {0};
+        g_assert_cmpint(parse(IPB_FRAME_DONE, text, &message, NULL), ==, more == 0);
+    }
 }
 
 static void
@@ -228,10 +280,16 @@ test_message_breach(void)
         {IPB_FRAME_DISPLAY, "{\"cell\":1,\"data\":{},\"display_id\":1}"},
         {IPB_FRAME_UPDATE_DISPLAY, "{\"cell\":1,\"data\":{}}"},
         {IPB_FRAME_RESULT, "{\"cell\":1,\"data\":{}}"},
+        {IPB_FRAME_RESULT, "{\"cell\":1,\"execution_count\":1,\"data\":{},\"display_id\":1}"},
         {IPB_FRAME_ERROR, "{\"cell\":1,\"ename\":\"E\",\"evalue\":1,\"traceback\":\"\"}"},
         {IPB_FRAME_HELLO, "{\"version\":2}"},
         {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"ok\",\"execution_count\":1,\"cwd\":\"/\","
                          "\"user_expressions\":[]}"},
+        {IPB_FRAME_DONE, DONE_WITH "{}}"},
+        {IPB_FRAME_DONE, DONE_WITH "[1]}"},
+        {IPB_FRAME_DONE, DONE_WITH "[{}]}"},
+        {IPB_FRAME_DONE, DONE_WITH "[{\"source\":1}]}"},
+        {IPB_FRAME_DONE, DONE_WITH "[{\"source\":\"a\\u0000\"}]}"},
         {IPB_FRAME_REPLY, "{\"result\":1}"},
         {IPB_FRAME_INPUT_REQUEST, "{\"cell\":1,\"prompt\":\"\"}"},
         {IPB_FRAME_INPUT_REQUEST, "{\"cell\":1,\"id\":1}"},
@@ -313,6 +371,8 @@ main(int argc, char **argv)
     g_test_add_func("/kernel/wire/build", test_build);
     g_test_add_func("/kernel/wire/build-start", test_build_start);
     g_test_add_func("/kernel/wire/build-request", test_build_request);
+    g_test_add_func("/kernel/wire/message-payload", test_message_payload);
+    g_test_add_func("/kernel/wire/message-payload-limits", test_message_payload_limits);
     g_test_add_func("/kernel/wire/message-reply", test_message_reply);
     g_test_add_func("/kernel/wire/message-input", test_message_input);
     g_test_add_func("/kernel/wire/messages", test_messages);

@@ -72,6 +72,48 @@ test_kernel(void)
 }
 
 static void
+test_rich_client(void)
+{
+    const char *application[] = {"TERM=dumb", "NO_COLOR=1", NULL};
+    const char *no_color[] = {"NO_COLOR=1", "TERM=fancy", NULL};
+    IpbKernelEnvironment options = {.python = "/env/bin/python3",
+                                    .application = application,
+                                    .has_rich_client = true,
+                                    .tool_token = ""};
+    g_auto(GStrv) coloured = ipb_environment_kernel(&options);
+    check(coloured, "TERM", "xterm-color");
+    check(coloured, "NO_COLOR", NULL);
+    check(coloured, "CLICOLOR", "1");
+    check(coloured, "FORCE_COLOR", "1");
+    check(coloured, "CLICOLOR_FORCE", "1");
+    check(coloured, "PAGER", "cat");
+    options.kernel_env = no_color;
+    g_auto(GStrv) plain = ipb_environment_kernel(&options);
+    check(plain, "TERM", "fancy");
+    check(plain, "NO_COLOR", "1");
+    check(plain, "FORCE_COLOR", NULL);
+    check(plain, "CLICOLOR_FORCE", NULL);
+}
+
+static void
+test_installs(void)
+{
+    const char *application[] = {NULL};
+    IpbKernelEnvironment options = {.python = "/env/bin/python3",
+                                    .workspace = "/ws",
+                                    .application = application,
+                                    .tool_token = ""};
+    g_auto(GStrv) without_sandbox = ipb_environment_kernel(&options);
+    check(without_sandbox, "IPYBOX_INSTALLS", NULL);
+    options.is_sandboxed = true;
+    g_auto(GStrv) by_pip = ipb_environment_kernel(&options);
+    check(by_pip, "IPYBOX_INSTALLS", "0");
+    options.can_install = true;
+    g_auto(GStrv) by_us = ipb_environment_kernel(&options);
+    check(by_us, "IPYBOX_INSTALLS", "1");
+}
+
+static void
 test_path(void)
 {
     const char *application[] = {"PATH=/usr/bin", NULL};
@@ -91,6 +133,8 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/session/environment/application", test_application);
     g_test_add_func("/session/environment/kernel", test_kernel);
+    g_test_add_func("/session/environment/rich-client", test_rich_client);
+    g_test_add_func("/session/environment/installs", test_installs);
     g_test_add_func("/session/environment/path", test_path);
     return g_test_run();
 }

@@ -66,6 +66,8 @@ class Output:
             self.is_done = True
         elif kind == "execute_reply" and content.get("status") == "aborted":
             self.error = "the execution was aborted because an earlier one failed"
+        elif kind == "execute_reply" and content.get("status") == "error" and not self.error:
+            self._take_error(content)  # a handler in the kernel has shown it
         return ""
 
     def _add(self, piece: str) -> str:
@@ -88,7 +90,8 @@ class Output:
     def _take_error(self, content: dict[str, Any]) -> None:
         traceback = content.get("traceback")
         lines = [str(line) for line in traceback] if isinstance(traceback, list) else []
-        self.error = "\n".join([f"{content.get('ename')}: {content.get('evalue')}", *lines])
+        text = "\n".join([f"{content.get('ename')}: {content.get('evalue')}", *lines])
+        self.error = text.rstrip("\n")
 
     def _save_image(self, encoded: str) -> None:
         try:

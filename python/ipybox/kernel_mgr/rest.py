@@ -57,7 +57,10 @@ class KernelsApi:
 
         A kernel whose id comes later than that, or after the caller was cancelled, is ended.
         """
-        body = {} if working_dir is None else {"working_dir": str(working_dir)}
+        # The client shows text. Other servers ignore it.
+        body: dict[str, Any] = {"rich": False}
+        if working_dir is not None:
+            body["working_dir"] = str(working_dir)
         model = await self._create(body, timeout)
         kernel_id: str = model["id"]
         if working_dir is not None and "working_dir" not in model:

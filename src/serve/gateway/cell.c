@@ -113,9 +113,9 @@ send_bundle(IpbGatewayCell *cell, const char *msg_type, const IpbEvent *event)
     IpbJsonWriter *writer = new_object();
     write_object(writer, "data", event->data);
     write_object(writer, "metadata", event->metadata);
-    if (event->type == IPB_EVENT_RESULT) {
+    if (event->type == IPB_EVENT_RESULT)
         ipb_json_member_int(writer, "execution_count", *cell->options.execution_count);
-    } else {
+    if (event->type != IPB_EVENT_RESULT || event->display_id != NULL) {
         ipb_json_key(writer, "transient");
         ipb_json_begin_object(writer);
         if (event->display_id != NULL)
@@ -136,15 +136,23 @@ write_error(IpbJsonWriter *writer, const IpbGatewayCell *cell)
     ipb_json_end_array(writer);
 }
 
-/* The first error of a cell counts. */
-static void
-send_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback)
+/* The first error of a cell counts. Returns whether this is it. */
+static bool
+keep_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback)
 {
     if (cell->ename != NULL)
-        return;
+        return false;
     cell->ename = g_strdup(ename != NULL ? ename : "Error");
     cell->evalue = g_strdup(evalue != NULL ? evalue : "");
     cell->traceback = g_strdup(traceback != NULL ? traceback : "");
+    return true;
+}
+
+static void
+send_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback)
+{
+    if (!keep_error(cell, ename, evalue, traceback))
+        return;
     IpbJsonWriter *writer = new_object();
     write_error(writer, cell);
     ipb_gateway_publisher_broadcast(cell->publisher, "error", parent_of(cell), writer);
@@ -208,30 +216,33 @@ ipb_gateway_cell_lose_client(IpbGatewayCell *cell)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* @expressions: what the client's user_expressions came to, or NULL. */
+/* @event: the session's DONE, with what the client's user_expressions came to and what the client
+ * is asked to do; NULL: the cell did not run. */
 static void
-answer_execution(IpbGatewayCell *cell, const IpbJson *expressions)
+answer_execution(IpbGatewayCell *cell, const IpbEvent *event)
 {
     IpbJsonWriter *writer = new_object();
     ipb_json_member_string(writer, "status", cell->ename != NULL ? "error" : "ok");
     ipb_json_member_int(writer, "execution_count", *cell->options.execution_count);
-    if (cell->ename != NULL) {
+    if (cell->ename != NULL)
         write_error(writer, cell);
+    ipb_json_key(writer, "payload");
+    if (event != NULL && event->payload != NULL) {
+        ipb_json_write_value(writer, event->payload);
     } else {
-        ipb_json_key(writer, "payload");
         ipb_json_begin_array(writer);
         ipb_json_end_array(writer);
     }
-    write_object(writer, "user_expressions", expressions);
+    write_object(writer, "user_expressions", event != NULL ? event->user_expressions : NULL);
     ipb_gateway_publisher_reply(cell->publisher, cell->options.request, "execute_reply", writer);
 }
 
 static void
-end_cell(IpbGatewayCell *cell, const IpbJson *expressions)
+end_cell(IpbGatewayCell *cell, const IpbEvent *event)
 {
     /* Cells that wait behind a failed one were written for its success. */
     bool aborts = cell->ename != NULL && ipb_json_get_bool(content_of(cell), "stop_on_error", true);
-    answer_execution(cell, expressions);
+    answer_execution(cell, event);
     cell->options.on_done(aborts, cell->options.data); /* frees it */
 }
 
@@ -259,7 +270,7 @@ on_done(IpbGatewayCell *cell, const IpbEvent *event)
         *cell->options.execution_count = 0;
         break;
     }
-    end_cell(cell, event->user_expressions);
+    end_cell(cell, event);
 }
 
 static void
@@ -306,7 +317,10 @@ on_event(const IpbEvent *event, void *data)
         send_clear_output(cell, event->wait);
         break;
     case IPB_EVENT_ERROR:
-        send_error(cell, event->ename, event->evalue, event->text);
+        if (event->is_shown) /* the reply reports it */
+            keep_error(cell, event->ename, event->evalue, event->text);
+        else
+            send_error(cell, event->ename, event->evalue, event->text);
         break;
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_READY:
@@ -344,11 +358,14 @@ run(IpbGatewayCell *cell, const char *code, GError **error)
 {
     const IpbJson *content = content_of(cell);
     g_autofree char *expressions = copy_expressions(content);
+    IpbSpan header = ipb_json_raw(parent_of(cell)); /* 16 KiB at most: message.c */
+    g_autofree char *parent = g_strndup(header.start, header.size);
     IpbCellOptions options = {
         .is_silent = cell->is_silent,
         .stores_history = ipb_json_get_bool(content, "store_history", true),
         .user_expressions = expressions,
         .allows_input = ipb_json_get_bool(content, "allow_stdin", false),
+        .parent = parent,
     };
     return ipb_session_execute_with(cell->options.session, code, &options, on_event, cell, error) !=
            0;

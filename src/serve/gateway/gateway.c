@@ -110,7 +110,8 @@ join_env(const char *const *all, const char *const *more)
 }
 
 static IpbGatewayKernel *
-start_kernel(IpbGateway *gateway, const char *const *env, const char *working_dir, GError **error)
+start_kernel(IpbGateway *gateway, const char *const *env, const char *working_dir, bool is_rich,
+             GError **error)
 {
     if (gateway->kernels->len >= gateway->options.max_kernels) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
@@ -123,6 +124,7 @@ start_kernel(IpbGateway *gateway, const char *const *env, const char *working_di
     IpbSessionOptions session = *gateway->options.session;
     session.kernel_env = (const char *const *) kernel_env;
     session.working_dir = working_dir;
+    session.has_rich_client = is_rich;
     IpbGatewayKernel *kernel =
         ipb_gateway_kernel_new(gateway->options.runtime,
                                &(IpbGatewayKernelOptions){
@@ -340,6 +342,11 @@ parse_start(IpbSpan body, IpbJsonDoc **ret_doc, char ***ret_env, GError **error)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "%s must be a string", STRINGS[i]);
         return false;
     }
+    const IpbJson *rich = ipb_json_get(root, "rich");
+    if (rich != NULL && !ipb_json_is(rich, IPB_JSON_BOOL) && !ipb_json_is(rich, IPB_JSON_NULL)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "rich must be a boolean");
+        return false;
+    }
     *ret_env = read_env(ipb_json_get(root, "env"));
     *ret_doc = g_steal_pointer(&doc);
     return true;
@@ -392,7 +399,8 @@ on_start_kernel(IpbHttpRequest *request, void *data)
         ipb_http_request_answer_error(request, 400, "working_dir must be an absolute path");
         return;
     }
-    IpbGatewayKernel *kernel = start_kernel(data, (const char *const *) env, working_dir, &error);
+    IpbGatewayKernel *kernel = start_kernel(data, (const char *const *) env, working_dir,
+                                            ipb_json_get_bool(root, "rich", true), &error);
     if (kernel == NULL)
         ipb_http_request_answer_error(request, status_of(error), error->message);
     else

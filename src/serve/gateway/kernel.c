@@ -24,7 +24,8 @@
 #define PROTOCOL_VERSION "5.3"
 static const char DEFAULT_INFO[] =
     "{\"implementation\":\"ipybox\",\"implementation_version\":\"" IPYBOX_VERSION
-    "\",\"banner\":\"\",\"help_links\":[],\"language_info\":{\"name\":\"python\","
+    "\",\"banner\":\"\",\"help_links\":[],\"supported_features\":[],\"language_info\":{\"name\":"
+    "\"python\","
     "\"version\":\"3\",\"mimetype\":\"text/x-python\",\"file_extension\":\".py\"}}";
 
 typedef enum {

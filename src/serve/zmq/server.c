@@ -344,6 +344,7 @@ open_kernel(IpbZmqServer *server, GError **error)
     IpbSessionOptions session = *server->options.session;
     g_autofree char *id = g_uuid_string_random();
     session.on_event = on_session_event;
+    session.has_rich_client = true;
     session.data = server;
     server->kernel = ipb_gateway_kernel_new(server->options.runtime,
                                             &(IpbGatewayKernelOptions){

@@ -132,7 +132,10 @@ class CellRunner:
     def _send_end(self, error: BaseException | None, values: dict[str, Any] | None) -> None:
         shell, output = self._shell, self._output
         if error is not None and not shell.error_was_sent:
-            shell.send_bare_error(error)
+            if shell.error_was_shown:
+                shell.send_shown_error(error)
+            else:
+                shell.send_bare_error(error)
         error = error or shell.error_of_value
         status = "ok"
         if error is not None:
@@ -148,6 +151,8 @@ class CellRunner:
             done["cwd_reset"] = True
         if values is not None:
             done["user_expressions"] = values
+        if payload := shell.take_payload():
+            done["payload"] = payload
         try:
             output.send(wire.DONE, done)
         finally:

@@ -21,6 +21,10 @@ PLAIN_TYPES = frozenset((int, float, complex, bool, str, bytes, list, tuple, dic
 # Types whose text is the repr, unless user code has registered a printer.
 REPR_TYPES = (int, str, bool, bytes)
 
+# The view of a widget. Front ends show an error for a view whose model they do not have, and models
+# come by comms, which there are not. Without the view, they show the widget's text.
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
 # The bytecode instruction that calls sys.displayhook.
 SHOWS_EXPRESSION = opcode.opmap.get("PRINT_EXPR", opcode.opmap.get("CALL_INTRINSIC_1"))
 
@@ -34,6 +38,7 @@ def send_bundle(
         print(data.get("text/plain", ""))  # a forked child
         return
     payload = {"cell": output.cell, "data": mime.conform(data), **fields}
+    payload["data"].pop(WIDGET_VIEW, None)
     payload["metadata"] = mime.conform_json(dict(metadata or {}))
     try:
         output.send(kind, payload, with_next)

@@ -137,6 +137,7 @@ def kernel_info(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
         "banner": f"Python {version.major}.{version.minor}.{version.micro}, "
         f"IPython {IPython.__version__}, in ipybox",
         "help_links": [],
+        "supported_features": [],  # neither "debugger" nor "kernel subshells"
         "language_info": {
             "name": "python",
             "version": f"{version.major}.{version.minor}.{version.micro}",

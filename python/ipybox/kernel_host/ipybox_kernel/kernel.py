@@ -24,6 +24,7 @@ from . import (
     event_loop,
     inspection,
     interpreter,
+    jupyter_shell,
     linux,
     mime,
     plots,
@@ -45,7 +46,8 @@ KEY_SIZE = 12
 # The loop may fail this often without running once.
 MAX_FAILURES = 100
 # Set unless the core has set them: the output is not shown on a terminal.
-ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat"}
+ENVIRONMENT = {"PAGER": "cat", "GIT_PAGER": "cat"}
+PLAIN_ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1"}  # likewise, unless the client is rich
 
 
 def run(forked: Forked) -> None:
@@ -129,7 +131,8 @@ class Kernel:
                 return frame
 
     def _start(self, message: dict[str, Any]) -> None:
-        self._set_environment(message["env"])
+        is_rich = message.get("rich", False)
+        self._set_environment(message["env"], {} if is_rich else PLAIN_ENVIRONMENT)
         try:
             os.chdir(message["cwd"])
         except OSError as error:
@@ -150,10 +153,10 @@ class Kernel:
         self._interrupts.install()
         self._output.send(wire.HELLO, {"version": wire.VERSION, "pid": os.getpid()})
 
-    def _set_environment(self, environment: dict[str, str]) -> None:
+    def _set_environment(self, environment: dict[str, str], more: dict[str, str]) -> None:
         os.environ.clear()
         os.environ.update(environment)
-        for name, value in ENVIRONMENT.items():
+        for name, value in {**ENVIRONMENT, **more}.items():
             os.environ.setdefault(name, value)
         os.environ[KERNEL_ID] = str(self._forked.id)
         linux.rewrite_environment_block(f"{KERNEL_ID}={self._forked.id}".encode())
@@ -179,6 +182,8 @@ class Kernel:
 
     def _prepare_shell(self, message: dict[str, Any]) -> None:
         shell = self._shell
+        if message.get("rich", False):
+            jupyter_shell.become_rich(shell)
         shell.rules = ShellRules(
             message.get("approve_shell_cmds", False), message.get("require_shell_escape", False)
         )
@@ -243,6 +248,7 @@ class Kernel:
             self._has_run_a_cell = True
             blas.restore_threads(self._shell.blas_thread_setters)
         self._stdin.is_allowed = message.get("allow_stdin", False)
+        self._shell.set_request(message)
         self._cells.start(
             message["cell"],
             message["code"],

@@ -45,6 +45,11 @@ def conform_json(value: Any) -> Any:
     return _clean(value, 0) if is_deep else value
 
 
+def count_values(value: Any) -> int:
+    """The number of JSON values in a value, up to MAX_JSON_DEPTH."""
+    return _measure(value)[0]
+
+
 def _measure(value: Any) -> tuple[int, bool]:
     """The number of values, and whether they are nested too deeply."""
     n_values, level = 0, [value]

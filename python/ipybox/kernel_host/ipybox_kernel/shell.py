@@ -21,9 +21,10 @@ from IPython.core.macro import Macro
 from IPython.core.profiledir import ProfileDir
 from traitlets import Type, default
 
-from . import commands, tracebacks, wire
+from . import commands, installs, tracebacks, wire
 from .display import KernelDisplayHook, KernelDisplayPublisher
 from .history import KernelHistory
+from .payload import KernelPayload
 
 # A folder that does not exist and cannot be created, so IPython reads and writes no files of its
 # own.
@@ -72,11 +73,14 @@ class KernelShell(InteractiveShell):
     displayhook_class = Type(KernelDisplayHook)
     display_pub_class = Type(KernelDisplayPublisher)
 
+    CustomTB: Any  # IPython's: shows an error by the user's handler
+    is_rich = False  # whether the client is a front end of Jupyter; see jupyter_shell.py
     output: Any = None  # the kernel's Output
     interrupts: Any = None
     rules: Any = None  # the session's ShellRules
     blas_thread_setters: Any = ()  # see blas.py
     error_was_sent = False  # whether the error that ended this cell was sent
+    error_was_shown = False  # whether a handler of set_custom_exc has shown it
     # What a representation of the cell's value raised. It was sent.
     error_of_value: BaseException | None = None
 
@@ -105,6 +109,12 @@ class KernelShell(InteractiveShell):
     def init_history(self) -> None:
         self.history_manager = KernelHistory(shell=self, parent=self)
         self.configurables.append(self.history_manager)
+
+    def init_payload(self) -> None:
+        # In the forkserver, because it takes milliseconds.
+        self.payload = KernelPayload(parent=self)
+        self.payload_manager = self.payload
+        self.configurables.append(self.payload)
 
     def init_events(self) -> None:
         self.events = KernelEvents(self, available_events)
@@ -188,7 +198,7 @@ class KernelShell(InteractiveShell):
         return self._depth == 1
 
     def begin_cell(self) -> None:
-        self.error_was_sent = False
+        self.error_was_sent = self.error_was_shown = False
         self.error_of_value = None
         self._depth = 0
 
@@ -249,6 +259,19 @@ class KernelShell(InteractiveShell):
                 (kind, value, tb), filename, tb_offset, exception_only, running_compiled_code
             )
 
+    def set_custom_exc(self, exc_tuple: Any, handler: Any) -> None:
+        super().set_custom_exc(exc_tuple, handler)
+        show = self.CustomTB
+
+        def show_error(etype: Any, value: Any, tb: Any, tb_offset: int | None = None) -> Any:
+            result = show(etype, value, tb, tb_offset)
+            # IPython removes a handler that fails.
+            if self.CustomTB is show_error and self._depth == 1:
+                self.error_was_shown = True
+            return result
+
+        self.CustomTB = show_error
+
     def show_usage_error(self, exc: BaseException) -> None:
         self._showtraceback(type(exc), exc, [f"UsageError: {exc}"])
 
@@ -292,9 +315,17 @@ class KernelShell(InteractiveShell):
             self.error_was_sent = True
 
     def _send_error(self, kind: type, value: BaseException, text: str) -> None:
-        payload = tracebacks.error_payload(self.output.cell, kind, value, text)
+        payload = tracebacks.error_payload(self.output.cell, kind, value, text, self.is_rich)
         with self.interrupts.ignored():
             self.output.send(wire.ERROR, payload)
+
+    def send_shown_error(self, error: BaseException) -> None:
+        """Sends an error that the user's handler has shown. It still fails the cell."""
+        payload = tracebacks.error_payload(self.output.cell, type(error), error, "", False)
+        payload["shown"] = True
+        with self.interrupts.ignored():
+            self.output.send(wire.ERROR, payload)
+            self.error_was_sent = True
 
     def send_bare_error(self, error: BaseException) -> None:
         """Sends the error of a cell if IPython did not show it."""
@@ -322,6 +353,14 @@ class KernelShell(InteractiveShell):
     def set_next_input(self, s: str, replace: bool = False) -> None:
         """Called by `%load` and `%recall`. There is no prompt, so the text is printed."""
         print(s)
+
+    def set_request(self, request: dict[str, Any]) -> None:
+        """Called before a cell, with its `execute` frame."""
+
+    def take_payload(self) -> list[dict[str, Any]]:
+        """What the client is asked to do after the cell. One that shows text cannot do it."""
+        self.payload.clear_payload()
+        return []
 
     def enable_gui(self, gui: Any = None) -> None:
         if gui and gui not in ("inline", "asyncio"):
@@ -365,6 +404,7 @@ def make_shell() -> KernelShell:
     if hasattr(interactiveshell, "PickleShareDB"):  # IPython 8 creates its store at once
         interactiveshell.PickleShareDB = lambda *_: MemoryStore()
     commands.take_over_script_magics()
+    installs.take_over_packaging_magics()
     # IPython's warning about SystemExit is for users of its prompt.
     warnings.filterwarnings("ignore", "To exit: use", UserWarning)
     colors = "nocolor" if IPython.version_info[0] >= 9 else "NoColor"

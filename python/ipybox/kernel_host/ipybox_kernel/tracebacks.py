@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracebacks for the user: without our frames and without colour."""
+"""Tracebacks for the user: without our frames, and without colour unless the client shows it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _GROUP: Any = getattr(builtins, "BaseExceptionGroup", ())  # since Python 3.11
 
 
-def error_payload(cell: int, kind: type, value: BaseException, text: str) -> dict[str, Any]:
+def error_payload(
+    cell: int, kind: type, value: BaseException, text: str, has_colour: bool
+) -> dict[str, Any]:
     return {
         "cell": cell,
         "ename": name_of(kind),
         "evalue": clip(text_of(value), MAX_EVALUE),
-        "traceback": clip(_ESCAPE.sub("", text), MAX_TRACEBACK),
+        "traceback": clip(text if has_colour else _ESCAPE.sub("", text), MAX_TRACEBACK),
     }
 
 

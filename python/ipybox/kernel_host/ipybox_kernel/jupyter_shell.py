@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shell of a rich client, that is a front end of Jupyter: with colour and payloads.
+
+Libraries choose what they show by the class of `get_ipython()`. So it has the name of ipykernel's
+class, and `kernel`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import IPython
+from IPython.core.error import TryNext
+
+from . import mime
+from .jupyter_kernel import JupyterKernel
+from .payload import PayloadTooLarge
+from .shell import KernelShell
+
+# Before the hook that displays pages, and after those of the user.
+PAGER_PRIORITY = 89
+
+
+class ZMQInteractiveShell(KernelShell):
+    is_rich = True
+
+    _request: dict[str, Any] = {}
+
+    def set_request(self, request: dict[str, Any]) -> None:
+        self._request = request
+
+    @property
+    def parent_header(self) -> dict[str, Any]:
+        """As in ipykernel, not only the header."""
+        return self.get_parent()
+
+    def get_parent(self) -> dict[str, Any]:
+        """The request of the cell that runs, or ran last, as far as it is known here.
+
+        It is {} before the first cell.
+        """
+        header = self._request.get("parent")
+        if header is None:
+            return {}
+        return {
+            "header": dict(header),
+            "msg_id": header.get("msg_id"),
+            "msg_type": header.get("msg_type"),
+            "content": {
+                "code": self._request["code"],
+                "silent": self._request.get("silent", False),
+                "store_history": self._request.get("store_history", True),
+                "user_expressions": self._request.get("user_expressions") or {},
+            },
+        }
+
+    def set_next_input(self, s: str, replace: bool = False) -> None:
+        """Called by `%load` and `%recall`."""
+        item = {"source": "set_next_input", "text": str(s), "replace": bool(replace)}
+        try:
+            self.payload.write_payload(item)
+        except PayloadTooLarge:
+            super().set_next_input(s, replace)
+
+    def take_payload(self) -> list[dict[str, Any]]:
+        payload = self.payload.read_payload()
+        self.payload.clear_payload()
+        return payload
+
+
+# What libraries look for. ipykernel itself need not be installed.
+ZMQInteractiveShell.__module__ = "ipykernel.zmqshell"
+
+
+def send_page(shell: Any, data: Any, start: int = 0, screen_lines: int = 0, **_: Any) -> None:
+    """A hook of IPython. What is too large is displayed instead."""
+    bundle = data if isinstance(data, dict) else {"text/plain": str(data)}
+    item = {"source": "page", "data": mime.conform(bundle), "start": max(0, int(start))}
+    try:
+        shell.payload.write_payload(item)
+    except PayloadTooLarge:
+        raise TryNext from None
+
+
+def become_rich(shell: Any) -> None:
+    """Called after the kernel's environment was set. The forkserver does not know the client."""
+    shell.__class__ = ZMQInteractiveShell
+    shell.kernel = JupyterKernel(shell)
+    shell.set_hook("show_in_pager", send_page, PAGER_PRIORITY)
+    if not os.environ.get("NO_COLOR"):
+        use_colors(shell)
+
+
+def use_colors(shell: Any) -> None:
+    """Sets IPython's own default."""
+    if IPython.version_info[0] >= 9:
+        shell.colors = "neutral"
+    else:
+        shell.run_line_magic("colors", "Neutral")  # the attribute does not reach tracebacks
