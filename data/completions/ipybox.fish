@@ -69,6 +69,7 @@ complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approve -rFa 'allow a
     -d 'Decision about tool calls'
 complete -c ipybox -n '__ipybox_is mcp run tool-server' -l audit-log -rF \
     -d 'Append a line for each decision on a tool call'
+complete -c ipybox -n '__ipybox_is mcp run' -l record -rF -d 'Append what happens in the session'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
 complete -c ipybox -n '__ipybox_is mcp run gateway' -l sandbox-config -rF \

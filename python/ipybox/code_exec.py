@@ -93,6 +93,7 @@ class CodeExecutor:
         approval_rules: Path | None = None,
         audit_log: Path | None = None,
         allowed_servers: Mapping[str, Mapping[str, Any]] | None = None,
+        record: Path | None = None,
     ) -> None:
         """
         Args:
@@ -134,6 +135,8 @@ class CodeExecutor:
                 these parameters and without a registration, as packages made by mcpygen do. Calls
                 with other parameters are refused in a sandbox. Without a sandbox they need an
                 approval; the request has the `server_params`.
+            record: A file to which the executor appends a line of JSON for each event: code,
+                output, results, errors, decisions on tool calls; see ipybox-record(5).
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
@@ -167,6 +170,7 @@ class CodeExecutor:
             "preload": [preload] if isinstance(preload, str) else list(preload),
             "approval_rules": _absolute(approval_rules),
             "audit_log": _absolute(audit_log),
+            "record": _absolute(record),
             "seed": seed,
             "limits": dict(limits) if limits else None,
             "allowed_servers": {name: dict(params) for name, params in allowed_servers.items()}

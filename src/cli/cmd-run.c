@@ -355,6 +355,7 @@ open_session(RunCommand *command, const RunArguments *arguments, GError **error)
     options.workspace = arguments->kernel.workspace;
     options.images_dir = arguments->images_dir;
     options.audit_log = arguments->approval.audit_log;
+    options.record = arguments->kernel.record;
     options.approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval);
     if (arguments->seed_text != NULL)
         options.seed = arguments->seed;
@@ -490,6 +491,7 @@ run_run(int argc, char **argv)
          "interrupt the code after this time (default: never)", "SECONDS"},
         IPB_OPTION_APPROVE(&arguments.approval, "allow, ask (default), deny, or a file of rules"),
         IPB_OPTION_AUDIT_LOG(&arguments.approval),
+        IPB_OPTION_RECORD(&arguments.kernel),
         IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
         IPB_OPTION_PYTHON(&arguments.kernel),
         IPB_OPTION_PRELOAD(&arguments.kernel),
