@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp rpc \
-    tool-server
+set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway mcp record \
+    rpc tool-server
 set -l commands list add remove import
 
 # Whether the verb is one of the arguments. Without a verb it is mcp.
@@ -50,6 +50,8 @@ complete -c ipybox -n __ipybox_is_first -a selftest \
 complete -c ipybox -n __ipybox_is_first -a doctor -d 'Check this machine'
 complete -c ipybox -n __ipybox_is_first -a gateway -d 'Serve kernels to Jupyter clients over HTTP'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'Run the MCP server on standard input and output'
+complete -c ipybox -n __ipybox_is_first -a record \
+    -d 'Make a notebook, Markdown or HTML of a record'
 complete -c ipybox -n __ipybox_is_first -a rpc -d 'Serve SDKs'
 complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Run tools of MCP servers over HTTP'
 
@@ -152,6 +154,11 @@ complete -c ipybox -n '__ipybox_is login' -l timeout -x -d 'Seconds to wait for 
 complete -c ipybox -n '__ipybox_is login' -l no-browser \
     -d 'Print the address, do not open a browser'
 complete -c ipybox -n '__ipybox_is logout' -l all -d 'Log out of every server'
+
+complete -c ipybox -n '__ipybox_is record' -l to -rF -d 'File of the document'
+complete -c ipybox -n '__ipybox_is record' -l format -xa 'ipynb md html' \
+    -d 'Format of the document'
+complete -c ipybox -n '__ipybox_is record' -xa '(__fish_complete_suffix .jsonl)'
 
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'

@@ -75,6 +75,8 @@ def test_values(ask, run_ipybox):
                 assert {"directory", "python3"} <= offer, told
             elif value == "LEVEL":
                 assert offer == LEVELS, told
+            elif value == "FORMAT":
+                assert offer == {"ipynb", "md", "html"}, told
             elif value == "POLICY|FILE":
                 assert {"allow", "ask", "deny", "some.json", "directory"} <= offer, told
             else:

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Outputs of cells; see the header.
+ */
+#include "notebook/outputs.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+/* Bytes of all outputs that are kept. */
+#define MAX_SIZE ((size_t) 512 * 1024 * 1024)
+
+typedef struct {
+    GPtrArray *list; /* IpbNotebookOutput */
+    bool clears;     /* when the next output comes */
+} Cell;
+
+struct IpbOutputs {
+    GPtrArray *cells;     /* Cell */
+    GHashTable *displays; /* display_id → GPtrArray of IpbNotebookOutput, which the cells own */
+    size_t size;
+};
+
+static size_t
+size_of_text(const char *text)
+{
+    return text != NULL ? strlen(text) : 0;
+}
+
+static size_t
+size_of(const IpbNotebookOutput *output)
+{
+    return sizeof *output + (output->text != NULL ? output->text->len : 0) +
+           size_of_text(output->data) + size_of_text(output->metadata) +
+           size_of_text(output->display_id) + size_of_text(output->ename) +
+           size_of_text(output->evalue) + size_of_text(output->traceback);
+}
+
+static void
+free_output(void *data)
+{
+    IpbNotebookOutput *output = data;
+    if (output->text != NULL)
+        g_string_free(output->text, TRUE);
+    g_free(output->data);
+    g_free(output->metadata);
+    g_free(output->display_id);
+    g_free(output->ename);
+    g_free(output->evalue);
+    g_free(output->traceback);
+    g_free(output);
+}
+
+static void
+free_cell(void *data)
+{
+    Cell *cell = data;
+    g_ptr_array_unref(cell->list);
+    g_free(cell);
+}
+
+IpbOutputs *
+ipb_outputs_new(void)
+{
+    IpbOutputs *outputs = g_new0(IpbOutputs, 1);
+    outputs->cells = g_ptr_array_new_with_free_func(free_cell);
+    outputs->displays =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_ptr_array_unref);
+    return outputs;
+}
+
+void
+ipb_outputs_free(IpbOutputs *outputs)
+{
+    if (outputs == NULL)
+        return;
+    g_hash_table_unref(outputs->displays);
+    g_ptr_array_unref(outputs->cells);
+    g_free(outputs);
+}
+
+size_t
+ipb_outputs_add_cell(IpbOutputs *outputs)
+{
+    Cell *cell = g_new0(Cell, 1);
+    cell->list = g_ptr_array_new_with_free_func(free_output);
+    g_ptr_array_add(outputs->cells, cell);
+    return outputs->cells->len - 1;
+}
+
+void
+ipb_outputs_forget_displays(IpbOutputs *outputs)
+{
+    g_hash_table_remove_all(outputs->displays);
+}
+
+const GPtrArray *
+ipb_outputs_get(const IpbOutputs *outputs, size_t cell)
+{
+    return ((const Cell *) g_ptr_array_index(outputs->cells, cell))->list;
+}
+
+bool
+ipb_outputs_check_size(const IpbOutputs *outputs, GError **error)
+{
+    if (outputs->size <= MAX_SIZE)
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "the outputs are larger than %zu MiB",
+                MAX_SIZE >> 20);
+    return false;
+}
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+static void
+forget_display(IpbOutputs *outputs, IpbNotebookOutput *output)
+{
+    GPtrArray *same = output->display_id != NULL
+                          ? g_hash_table_lookup(outputs->displays, output->display_id)
+                          : NULL;
+    if (same != NULL)
+        g_ptr_array_remove(same, output);
+}
+
+static void
+clear(IpbOutputs *outputs, Cell *cell)
+{
+    cell->clears = false;
+    for (guint i = 0; i < cell->list->len; i++) {
+        IpbNotebookOutput *output = g_ptr_array_index(cell->list, i);
+        forget_display(outputs, output);
+        outputs->size -= size_of(output);
+    }
+    g_ptr_array_set_size(cell->list, 0);
+}
+
+void
+ipb_outputs_clear(IpbOutputs *outputs, size_t index, bool waits)
+{
+    Cell *cell = g_ptr_array_index(outputs->cells, index);
+    if (waits)
+        cell->clears = true;
+    else
+        clear(outputs, cell);
+}
+
+/* The cell, about to get an output. */
+static Cell *
+begin_output(IpbOutputs *outputs, size_t index)
+{
+    Cell *cell = g_ptr_array_index(outputs->cells, index);
+    if (cell->clears)
+        clear(outputs, cell);
+    return cell;
+}
+
+/* Takes @output. */
+static void
+add(IpbOutputs *outputs, Cell *cell, IpbNotebookOutput *output)
+{
+    outputs->size += size_of(output);
+    g_ptr_array_add(cell->list, output);
+    if (output->display_id == NULL)
+        return;
+    GPtrArray *same = g_hash_table_lookup(outputs->displays, output->display_id);
+    if (same == NULL) {
+        same = g_ptr_array_new();
+        g_hash_table_insert(outputs->displays, g_strdup(output->display_id), same);
+    }
+    g_ptr_array_add(same, output);
+}
+
+void
+ipb_outputs_add_text(IpbOutputs *outputs, size_t index, bool is_stderr, const char *text)
+{
+    if (*text == '\0')
+        return;
+    Cell *cell = begin_output(outputs, index);
+    IpbNotebookOutput *last =
+        cell->list->len > 0 ? g_ptr_array_index(cell->list, cell->list->len - 1) : NULL;
+    if (last != NULL && last->kind == IPB_OUTPUT_STREAM && last->is_stderr == is_stderr) {
+        g_string_append(last->text, text);
+        outputs->size += strlen(text);
+        return;
+    }
+    IpbNotebookOutput *output = g_new0(IpbNotebookOutput, 1);
+    output->kind = IPB_OUTPUT_STREAM;
+    output->is_stderr = is_stderr;
+    output->text = g_string_new(text);
+    add(outputs, cell, output);
+}
+
+void
+ipb_outputs_add_error(IpbOutputs *outputs, size_t index, const char *ename, const char *evalue,
+                      const char *traceback)
+{
+    IpbNotebookOutput *output = g_new0(IpbNotebookOutput, 1);
+    output->kind = IPB_OUTPUT_ERROR;
+    output->ename = g_strdup(ename);
+    output->evalue = g_strdup(evalue);
+    output->traceback = g_strdup(traceback);
+    add(outputs, begin_output(outputs, index), output);
+}
+
+bool
+ipb_outputs_is_json_type(const char *mime_type)
+{
+    return g_str_equal(mime_type, "application/json") ||
+           (g_str_has_prefix(mime_type, "application/") && g_str_has_suffix(mime_type, "+json"));
+}
+
+static bool
+check_bundle(const IpbJson *data, GError **error)
+{
+    if (!ipb_json_is(data, IPB_JSON_OBJECT)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                            "\"data\" must be an object");
+        return false;
+    }
+    IPB_JSON_FOREACH (value, data) {
+        size_t size;
+        const char *type = ipb_json_name(value, &size);
+        if (strlen(type) == size &&
+            (ipb_json_is(value, IPB_JSON_STRING) || ipb_outputs_is_json_type(type)))
+            continue;
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                            "\"data\" has a value that is not a string, and not of a JSON type");
+        return false;
+    }
+    return true;
+}
+
+static char *
+copy_object(const IpbJson *object)
+{
+    if (!ipb_json_is(object, IPB_JSON_OBJECT))
+        return g_strdup("{}");
+    IpbSpan raw = ipb_json_raw(object);
+    return g_strndup(raw.start, raw.size);
+}
+
+bool
+ipb_outputs_add_bundle(IpbOutputs *outputs, size_t index, IpbOutputKind kind, const IpbJson *data,
+                       const IpbJson *metadata, const char *display_id, int64_t execution_count,
+                       GError **error)
+{
+    if (!check_bundle(data, error))
+        return false;
+    IpbNotebookOutput *output = g_new0(IpbNotebookOutput, 1);
+    output->kind = kind;
+    output->data = copy_object(data);
+    output->metadata = copy_object(metadata);
+    output->display_id = g_strdup(display_id);
+    output->execution_count = execution_count;
+    add(outputs, begin_output(outputs, index), output);
+    return true;
+}
+
+bool
+ipb_outputs_update(IpbOutputs *outputs, const IpbJson *data, const IpbJson *metadata,
+                   const char *display_id, GError **error)
+{
+    if (!check_bundle(data, error))
+        return false;
+    GPtrArray *same =
+        display_id != NULL ? g_hash_table_lookup(outputs->displays, display_id) : NULL;
+    for (guint i = 0; same != NULL && i < same->len; i++) {
+        IpbNotebookOutput *output = g_ptr_array_index(same, i);
+        outputs->size -= size_of(output);
+        g_free(output->data);
+        g_free(output->metadata);
+        output->data = copy_object(data);
+        output->metadata = copy_object(metadata);
+        outputs->size += size_of(output);
+        if (!ipb_outputs_check_size(outputs, error)) /* many displays may have one id */
+            return false;
+    }
+    return true;
+}
