@@ -90,7 +90,9 @@ complete -c ipybox -n '__ipybox_is mcp' -l tool-server-port -x -d 'Accepted, wit
 complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-host -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-port -x -d 'Accepted, without effect'
 
-complete -c ipybox -n '__ipybox_is run' -xa '(__fish_complete_suffix .py)'
+complete -c ipybox -n '__ipybox_is run' \
+    -xa '(__fish_complete_suffix .py; __fish_complete_suffix .ipynb)'
+complete -c ipybox -n '__ipybox_is run' -l save -d 'Write the outputs into the notebook'
 complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'Run this code'
 complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' \
     -d 'Directory for saved plots'

@@ -203,6 +203,14 @@ ipb_outputs_add_error(IpbOutputs *outputs, size_t index, const char *ename, cons
     add(outputs, begin_output(outputs, index), output);
 }
 
+void
+ipb_outputs_set_execution_count(IpbOutputs *outputs, size_t index, int64_t execution_count)
+{
+    const GPtrArray *list = ipb_outputs_get(outputs, index);
+    for (guint i = 0; i < list->len; i++)
+        ((IpbNotebookOutput *) g_ptr_array_index(list, i))->execution_count = execution_count;
+}
+
 bool
 ipb_outputs_is_json_type(const char *mime_type)
 {
