@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from mcp_driver import McpServer
 from notebooks import comparable, executed_by_jupyter, saved_by_jupyter, valid_notebook
+from server_process import jupyter_server
 
 CELLS = [
     "print('a'); print('b')\nprint('c', end='')",
@@ -88,6 +90,23 @@ def test_a_plot_and_a_tool_call(ipybox, run_ipybox, place, servers, workspace):
     assert "](data:image/png;base64,iVBOR" in text
     for document in (page, text):
         assert "time.get_current_time" in document and "Tool calls" in document
+
+
+def test_jupyter_opens_it(run_ipybox, record, place, workspace):
+    """The server of JupyterLab, which gives a `message` about a notebook that is not valid, and
+    trusts none of its outputs.
+    """
+    convert(run_ipybox, record, "r.ipynb")
+    with jupyter_server(workspace, place.environ, "") as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", "/api/contents/r.ipynb")
+        model = json.load(connection.getresponse())
+        connection.close()
+    assert model["type"] == "notebook" and not model.get("message")
+    assert [cell["source"] for cell in model["content"]["cells"]] == CELLS
+    assert not any(
+        cell["metadata"]["trusted"] for cell in model["content"]["cells"] if cell["outputs"]
+    )
 
 
 def test_sessions(run_ipybox, workspace, place):
