@@ -45,8 +45,8 @@ void
 ipb_bundle_view_init(IpbBundleView *view, const IpbNotebookOutput *output)
 {
     *view = (IpbBundleView){0};
-    g_autoptr(IpbJsonDoc) document =
-        ipb_json_parse(output->data, strlen(output->data), &IPB_JSON_LIMITS_MESSAGE, NULL);
+    g_autoptr(IpbJsonDoc) document = ipb_json_parse(
+        output->bundle->data, strlen(output->bundle->data), &IPB_JSON_LIMITS_MESSAGE, NULL);
     const IpbJson *data = document != NULL ? ipb_json_root(document) : NULL;
     g_autofree char *text = data != NULL ? ipb_bundle_text(data) : NULL;
     g_autofree char *valid = text != NULL ? g_utf8_make_valid(text, -1) : NULL;

@@ -185,11 +185,11 @@ write_output(IpbJsonWriter *writer, const IpbNotebookOutput *output)
     case IPB_OUTPUT_DISPLAY:
     case IPB_OUTPUT_RESULT:
         ipb_json_key(writer, "data");
-        write_data(writer, output->data);
+        write_data(writer, output->bundle->data);
         if (output->kind == IPB_OUTPUT_RESULT)
             write_count(writer, output->execution_count);
         ipb_json_key(writer, "metadata");
-        write_metadata(writer, output->metadata);
+        write_metadata(writer, output->bundle->metadata);
         ipb_json_member_string(writer, "output_type",
                                output->kind == IPB_OUTPUT_RESULT ? "execute_result"
                                                                  : "display_data");

@@ -18,8 +18,8 @@ typedef struct {
 
 struct IpbOutputs {
     GPtrArray *cells;     /* Cell */
-    GHashTable *displays; /* display_id → GPtrArray of IpbNotebookOutput, which the cells own */
-    size_t size;
+    GHashTable *displays; /* display_id → IpbNotebookBundle, both of the outputs that show it */
+    size_t size; /* of all outputs, as if they shared nothing: a document has all of them */
 };
 
 static size_t
@@ -29,12 +29,28 @@ size_of_text(const char *text)
 }
 
 static size_t
+size_of_bundle(const IpbNotebookBundle *bundle)
+{
+    return bundle != NULL ? size_of_text(bundle->data) + size_of_text(bundle->metadata) : 0;
+}
+
+static size_t
 size_of(const IpbNotebookOutput *output)
 {
     return sizeof *output + (output->text != NULL ? output->text->len : 0) +
-           size_of_text(output->data) + size_of_text(output->metadata) +
-           size_of_text(output->display_id) + size_of_text(output->ename) +
+           size_of_bundle(output->bundle) + size_of_text(output->ename) +
            size_of_text(output->evalue) + size_of_text(output->traceback);
+}
+
+static void
+leave_bundle(IpbNotebookBundle *bundle)
+{
+    if (bundle == NULL || --bundle->n_outputs > 0)
+        return;
+    g_free(bundle->display_id);
+    g_free(bundle->data);
+    g_free(bundle->metadata);
+    g_free(bundle);
 }
 
 static void
@@ -43,9 +59,7 @@ free_output(void *data)
     IpbNotebookOutput *output = data;
     if (output->text != NULL)
         g_string_free(output->text, TRUE);
-    g_free(output->data);
-    g_free(output->metadata);
-    g_free(output->display_id);
+    leave_bundle(output->bundle);
     g_free(output->ename);
     g_free(output->evalue);
     g_free(output->traceback);
@@ -65,8 +79,7 @@ ipb_outputs_new(void)
 {
     IpbOutputs *outputs = g_new0(IpbOutputs, 1);
     outputs->cells = g_ptr_array_new_with_free_func(free_cell);
-    outputs->displays =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_ptr_array_unref);
+    outputs->displays = g_hash_table_new(g_str_hash, g_str_equal);
     return outputs;
 }
 
@@ -113,26 +126,26 @@ ipb_outputs_check_size(const IpbOutputs *outputs, GError **error)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
-static void
-forget_display(IpbOutputs *outputs, IpbNotebookOutput *output)
+/* The bundle that displays with this id show; NULL: there is none. */
+static IpbNotebookBundle *
+find_bundle(const IpbOutputs *outputs, const char *display_id)
 {
-    GPtrArray *same = output->display_id != NULL
-                          ? g_hash_table_lookup(outputs->displays, output->display_id)
-                          : NULL;
-    if (same != NULL)
-        g_ptr_array_remove(same, output);
+    return display_id != NULL ? g_hash_table_lookup(outputs->displays, display_id) : NULL;
 }
 
 static void
 clear(IpbOutputs *outputs, Cell *cell)
 {
     cell->clears = false;
-    for (guint i = 0; i < cell->list->len; i++) {
-        IpbNotebookOutput *output = g_ptr_array_index(cell->list, i);
-        forget_display(outputs, output);
+    while (cell->list->len > 0) {
+        const IpbNotebookOutput *output = g_ptr_array_index(cell->list, cell->list->len - 1);
+        const IpbNotebookBundle *bundle = output->bundle;
         outputs->size -= size_of(output);
+        if (bundle != NULL && bundle->n_outputs == 1 &&
+            find_bundle(outputs, bundle->display_id) == bundle)
+            g_hash_table_remove(outputs->displays, bundle->display_id);
+        g_ptr_array_set_size(cell->list, (int) cell->list->len - 1);
     }
-    g_ptr_array_set_size(cell->list, 0);
 }
 
 void
@@ -161,14 +174,6 @@ add(IpbOutputs *outputs, Cell *cell, IpbNotebookOutput *output)
 {
     outputs->size += size_of(output);
     g_ptr_array_add(cell->list, output);
-    if (output->display_id == NULL)
-        return;
-    GPtrArray *same = g_hash_table_lookup(outputs->displays, output->display_id);
-    if (same == NULL) {
-        same = g_ptr_array_new();
-        g_hash_table_insert(outputs->displays, g_strdup(output->display_id), same);
-    }
-    g_ptr_array_add(same, output);
 }
 
 void
@@ -248,6 +253,18 @@ copy_object(const IpbJson *object)
     return g_strndup(raw.start, raw.size);
 }
 
+static void
+set_bundle(IpbOutputs *outputs, IpbNotebookBundle *bundle, const IpbJson *data,
+           const IpbJson *metadata)
+{
+    outputs->size -= size_of_bundle(bundle) * bundle->n_outputs;
+    g_free(bundle->data);
+    g_free(bundle->metadata);
+    bundle->data = copy_object(data);
+    bundle->metadata = copy_object(metadata);
+    outputs->size += size_of_bundle(bundle) * bundle->n_outputs;
+}
+
 bool
 ipb_outputs_add_bundle(IpbOutputs *outputs, size_t index, IpbOutputKind kind, const IpbJson *data,
                        const IpbJson *metadata, const char *display_id, int64_t execution_count,
@@ -255,13 +272,21 @@ ipb_outputs_add_bundle(IpbOutputs *outputs, size_t index, IpbOutputKind kind, co
 {
     if (!check_bundle(data, error))
         return false;
+    Cell *cell = begin_output(outputs, index); /* which may clear displays with this id */
+    IpbNotebookBundle *bundle = find_bundle(outputs, display_id);
+    if (bundle == NULL) {
+        bundle = g_new0(IpbNotebookBundle, 1);
+        bundle->display_id = g_strdup(display_id);
+        if (display_id != NULL)
+            g_hash_table_insert(outputs->displays, bundle->display_id, bundle);
+    }
+    set_bundle(outputs, bundle, data, metadata);
+    bundle->n_outputs++;
     IpbNotebookOutput *output = g_new0(IpbNotebookOutput, 1);
     output->kind = kind;
-    output->data = copy_object(data);
-    output->metadata = copy_object(metadata);
-    output->display_id = g_strdup(display_id);
+    output->bundle = bundle;
     output->execution_count = execution_count;
-    add(outputs, begin_output(outputs, index), output);
+    add(outputs, cell, output);
     return true;
 }
 
@@ -271,18 +296,8 @@ ipb_outputs_update(IpbOutputs *outputs, const IpbJson *data, const IpbJson *meta
 {
     if (!check_bundle(data, error))
         return false;
-    GPtrArray *same =
-        display_id != NULL ? g_hash_table_lookup(outputs->displays, display_id) : NULL;
-    for (guint i = 0; same != NULL && i < same->len; i++) {
-        IpbNotebookOutput *output = g_ptr_array_index(same, i);
-        outputs->size -= size_of(output);
-        g_free(output->data);
-        g_free(output->metadata);
-        output->data = copy_object(data);
-        output->metadata = copy_object(metadata);
-        outputs->size += size_of(output);
-        if (!ipb_outputs_check_size(outputs, error)) /* many displays may have one id */
-            return false;
-    }
-    return true;
+    IpbNotebookBundle *bundle = find_bundle(outputs, display_id);
+    if (bundle != NULL)
+        set_bundle(outputs, bundle, data, metadata);
+    return ipb_outputs_check_size(outputs, error);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbOutputs: the outputs of the cells of a document, as Jupyter keeps them. Text that continues a
- * stream is added to it; an update replaces all displays with its id, whichever cell they are in;
- * clear_output removes what its cell has shown, with `wait` when the next output comes.
+ * stream is added to it. An update, or another display with its id, replaces all displays with that
+ * id, whichever cell they are in. clear_output removes what its cell has shown, with `wait` when the
+ * next output comes.
  *
  * Ownership: the owner frees it. Texts are copied; what is returned is borrowed until the next
  * change.
@@ -17,6 +18,13 @@
 
 typedef struct IpbOutputs IpbOutputs;
 
+/* What displays with one id show, which they share. */
+typedef struct {
+    unsigned n_outputs;
+    char *display_id;      /* NULL: it has none */
+    char *data, *metadata; /* a MIME bundle and its metadata: the text of JSON objects */
+} IpbNotebookBundle;
+
 typedef enum {
     IPB_OUTPUT_STREAM,
     IPB_OUTPUT_DISPLAY,
@@ -29,9 +37,8 @@ typedef struct {
     /* STREAM */
     bool is_stderr;
     GString *text;
-    /* DISPLAY, RESULT: a MIME bundle and its metadata, the text of JSON objects */
-    char *data, *metadata;
-    char *display_id;        /* or NULL */
+    /* DISPLAY, RESULT */
+    IpbNotebookBundle *bundle;
     int64_t execution_count; /* RESULT; 0: unknown */
     /* ERROR */
     char *ename, *evalue, *traceback;

@@ -27,6 +27,7 @@ CELLS = [
     ),
     "handle.update({'text/plain': 'new'}, raw=True)\nprint('after')",
     "print('gone'); clear_output(); print('kept')",
+    "display({'text/plain': 'again'}, raw=True, display_id='one');",
     "for i in range(3):\n    clear_output(wait=True)\n    print(i)\n    display(i)",
     "print('stays'); clear_output(wait=True)",
     "display({'application/json': {'a': [1, {}, []]}, 'text/plain': 'x'}, raw=True)",
@@ -61,7 +62,7 @@ def test_outputs_are_merged_as_jupyter_does(run_ipybox, record, place):
     theirs = [comparable(outputs) for outputs in executed_by_jupyter(CELLS, place)]
     for code, our, their in zip(CELLS, ours, theirs, strict=True):
         assert our == their, code
-    assert ours[2][0] == ("display_data", {"text/plain": "new"}, None)  # of the control
+    assert ours[2][0] == ("display_data", {"text/plain": "again"}, None)  # of the control
 
 
 def test_a_notebook_is_written_as_jupyter_writes_it(run_ipybox, record, place):

@@ -53,7 +53,7 @@ assert_outputs(const Fixture *fixture, size_t cell, const char *expected)
                                    output->text->str);
         else
             g_string_append_printf(text, "%s|",
-                                   output->data != NULL ? output->data : output->ename);
+                                   output->bundle != NULL ? output->bundle->data : output->ename);
     }
     g_assert_cmpstr(text->str, ==, expected);
 }
@@ -97,6 +97,7 @@ test_updates(Fixture *fixture, const void *data)
     g_assert_true(show(fixture, 0, "{\"a\":\"1\"}", "x", NULL));
     g_assert_true(show(fixture, other, "{\"a\":\"2\"}", "x", NULL));
     g_assert_true(show(fixture, other, "{\"a\":\"3\"}", NULL, NULL));
+    assert_outputs(fixture, 0, "{\"a\":\"2\"}|"); /* a display with its id updates it, too */
     g_assert_true(update(fixture, "{\"a\":\"4\"}", "x"));
     g_assert_true(update(fixture, "{\"a\":\"5\"}", "unknown"));
     g_assert_true(update(fixture, "{\"a\":\"6\"}", NULL));
@@ -124,7 +125,7 @@ test_wrong_bundles(Fixture *fixture, const void *data)
     g_assert_true(show(fixture, 0, "{\"application/json\":[]}", NULL, NULL));
 }
 
-/* Many displays with one id: an update of all of them is refused before it fills the memory. */
+/* Many displays with one id count as many, because a document has all of them. */
 static void
 test_size(Fixture *fixture, const void *data)
 {
