@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbOutputs: the outputs of the cells of a document, as Jupyter keeps them. Text that continues a
- * stream is added to it. An update, or another display with its id, replaces all displays with that
- * id, whichever cell they are in. clear_output removes what its cell has shown, with `wait` when the
- * next output comes.
+ * stream is added to it. An update, or another display with its id, replaces all displays with
+ * that id, whichever cell they are in. clear_output removes what its cell has shown, with `wait`
+ * when the next output comes.
  *
  * Ownership: the owner frees it. Texts are copied; what is returned is borrowed until the next
  * change.
