@@ -2,7 +2,7 @@
 # fish completion of ipybox(1)
 
 set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway kernel \
-    kernelspec mcp rpc tool-server
+    kernelspec mcp record rpc tool-server
 set -l commands list add remove import
 
 # Whether the verb is one of the arguments. Without a verb it is mcp.
@@ -53,6 +53,8 @@ complete -c ipybox -n __ipybox_is_first -a kernel -d 'Serve a kernel to a Jupyte
 complete -c ipybox -n __ipybox_is_first -a kernelspec \
     -d 'List ipybox among the kernels of Jupyter front ends'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'Run the MCP server on standard input and output'
+complete -c ipybox -n __ipybox_is_first -a record \
+    -d 'Make a notebook, Markdown or HTML of a record'
 complete -c ipybox -n __ipybox_is_first -a rpc -d 'Serve SDKs'
 complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Run tools of MCP servers over HTTP'
 
@@ -72,6 +74,7 @@ complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec tool-server' -l app
     -rFa 'allow ask deny' -d 'Decision about tool calls'
 complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec tool-server' -l audit-log -rF \
     -d 'Append a line for each decision on a tool call'
+complete -c ipybox -n '__ipybox_is mcp run' -l record -rF -d 'Append what happens in the session'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
 complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec' -l sandbox-config -rF \
@@ -90,7 +93,9 @@ complete -c ipybox -n '__ipybox_is mcp' -l tool-server-port -x -d 'Accepted, wit
 complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-host -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-port -x -d 'Accepted, without effect'
 
-complete -c ipybox -n '__ipybox_is run' -xa '(__fish_complete_suffix .py)'
+complete -c ipybox -n '__ipybox_is run' \
+    -xa '(__fish_complete_suffix .py; __fish_complete_suffix .ipynb)'
+complete -c ipybox -n '__ipybox_is run' -l save -d 'Write the outputs into the notebook'
 complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'Run this code'
 complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' \
     -d 'Directory for saved plots'
@@ -162,6 +167,11 @@ complete -c ipybox -n '__ipybox_is login' -l timeout -x -d 'Seconds to wait for 
 complete -c ipybox -n '__ipybox_is login' -l no-browser \
     -d 'Print the address, do not open a browser'
 complete -c ipybox -n '__ipybox_is logout' -l all -d 'Log out of every server'
+
+complete -c ipybox -n '__ipybox_is record' -l to -rF -d 'File of the document'
+complete -c ipybox -n '__ipybox_is record' -l format -xa 'ipynb md html' \
+    -d 'Format of the document'
+complete -c ipybox -n '__ipybox_is record' -xa '(__fish_complete_suffix .jsonl)'
 
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'

@@ -272,6 +272,14 @@ IPYBOX_EXPORT const char *ipybox_result_get_traceback(const IpyboxResult *result
 IPYBOX_EXPORT const char *ipybox_result_get_message(const IpyboxResult *result);
 
 /**
+ * @brief The number of the cell in its kernel, which IPython shows as In[1].
+ *
+ * @param result the result
+ * @return a number from 1, or 0 if the cell did not run
+ */
+IPYBOX_EXPORT int64_t ipybox_result_get_execution_count(const IpyboxResult *result);
+
+/**
  * @brief Converts every status but #IPYBOX_STATUS_OK to an error.
  *
  * @param result the result

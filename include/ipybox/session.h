@@ -170,6 +170,10 @@ typedef struct {
     /** Called for events that belong to no cell: #IPYBOX_EVENT_READY each time that a kernel
      * becomes ready, and #IPYBOX_EVENT_START_FAILED. */
     IpyboxEventFunc on_event;
+    /** Path of a file that gets a line of JSON for each event of the session: code, output,
+     * results, errors, decisions on tool calls, see ipybox-record(5). It is created with mode 0600,
+     * or appended to if it is a record of this user. NULL: none. */
+    const char *record;
 } IpyboxSessionOptions;
 
 /* clang-format off */
@@ -184,7 +188,8 @@ typedef struct {
         /* sandbox */ IPYBOX_SANDBOX_OFF, /* sandbox_config */ NULL,                               \
         /* register_servers */ FALSE, /* allow_builds */ FALSE, /* working_dir */ NULL,            \
         /* limits */ NULL, /* approve_shell_cmds */ FALSE, /* require_shell_escape */ FALSE,       \
-        /* kernel_init_timeout_ms */ 0, /* allowed_servers */ NULL, /* on_event */ NULL         \
+        /* kernel_init_timeout_ms */ 0, /* allowed_servers */ NULL, /* on_event */ NULL,        \
+        /* record */ NULL                                                                         \
     }
 /* clang-format on */
 

@@ -98,6 +98,7 @@ class CodeExecutor:
         allowed_servers: Mapping[str, Mapping[str, Any]] | None = None,
         stdin: bool = False,
         input_timeout: float = 3600,
+        record: Path | None = None,
     ) -> None:
         """
         Args:
@@ -143,6 +144,8 @@ class CodeExecutor:
                 command of a debugger. If not, and in `await execute(…)`, they raise an exception at
                 once.
             input_timeout: Seconds after which an input without an answer is refused.
+            record: A file to which the executor appends a line of JSON for each event: code,
+                output, results, errors, decisions on tool calls; see ipybox-record(5).
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
@@ -179,6 +182,7 @@ class CodeExecutor:
             "preload": [preload] if isinstance(preload, str) else list(preload),
             "approval_rules": _absolute(approval_rules),
             "audit_log": _absolute(audit_log),
+            "record": _absolute(record),
             "seed": seed,
             "limits": dict(limits) if limits else None,
             "allowed_servers": {name: dict(params) for name, params in allowed_servers.items()}

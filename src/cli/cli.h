@@ -35,6 +35,7 @@ extern const IpbVerb ipb_verb_apigen;
 extern const IpbVerb ipb_verb_servers;
 extern const IpbVerb ipb_verb_login;
 extern const IpbVerb ipb_verb_logout;
+extern const IpbVerb ipb_verb_record;
 extern const IpbVerb ipb_verb_rpc;
 extern const IpbVerb ipb_verb_rules;
 extern const IpbVerb ipb_verb_doctor;

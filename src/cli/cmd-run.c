@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox run`: runs a file, a string or standard input as one cell. It shows output as it arrives,
- * asks at the terminal before tool calls, and saves plots and prints their paths.
+ * `ipybox run`: runs a file, a string or standard input as one cell, or the cells of a notebook. It
+ * shows output as it arrives, asks at the terminal before tool calls, and saves plots and prints
+ * their paths.
  */
 #include <limits.h>
 #include <math.h>
@@ -21,6 +22,7 @@
 #include "cli/held-output.h"
 #include "cli/options.h"
 #include "cli/prompt.h"
+#include "cli/run-notebook.h"
 #include "cli/signals.h"
 
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
@@ -39,11 +41,15 @@ typedef struct {
     double timeout_s;
     int64_t seed;
     char *seed_text;
+    int saves; /* the outputs, into the notebook */
 } RunArguments;
 
 typedef struct {
     IpbApiClient client;
     IpbPrompt *prompt;
+    IpbRunNotebook *notebook; /* NULL: there is one cell */
+    bool has_begun;           /* to execute cells */
+    unsigned timeout_ms;
     IpbHeldOutput *hold; /* output that arrives while a question is on the terminal */
     bool is_asking;      /* a question is on the terminal */
     size_t held_lines;   /* bytes of log lines and notices in `hold` */
@@ -243,6 +249,8 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
 {
     RunCommand *command = data;
     const char *text = ipybox_event_get_text(event);
+    if (command->notebook != NULL)
+        ipb_run_notebook_add(command->notebook, event);
     switch (ipybox_event_get_type(event)) {
     case IPYBOX_EVENT_STDOUT:
     case IPYBOX_EVENT_LATE_OUTPUT:
@@ -283,6 +291,49 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
     }
 }
 
+static void on_executed(GObject *source, GAsyncResult *async_result, gpointer data);
+
+/* As Python, which reads input from standard input. A program without a user must not wait. */
+static bool
+can_type(void)
+{
+    return isatty(STDIN_FILENO);
+}
+
+static void
+execute_cell(RunCommand *command, const char *code)
+{
+    IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
+    options.timeout_ms = command->timeout_ms;
+    options.max_text_chars = 1; /* not used: output is printed as it arrives */
+    options.on_event = on_event;
+    options.user_data = command;
+    options.allow_input = can_type() && command->prompt != NULL;
+    command->has_exited = false;
+    command->has_begun = true;
+    ipybox_session_execute_async(command->client.session, code, &options, NULL, on_executed,
+                                 command);
+}
+
+/* Whether a cell of a notebook ended so that the next one may run. */
+static bool
+may_continue(RunCommand *command, const IpyboxResult *result)
+{
+    return command->notebook != NULL && result != NULL &&
+           ipb_run_notebook_end_cell(command->notebook, result) && command->write_error == NULL &&
+           !command->is_interrupted;
+}
+
+static int
+end_status(const RunCommand *command, const IpyboxResult *result, const GError *error)
+{
+    if (result == NULL)
+        return ipb_cli_status(error);
+    if (command->notebook != NULL && command->is_interrupted)
+        return IPB_EXIT_INTERRUPTED;
+    return status_of(command, ipybox_result_get_status(result));
+}
+
 static void
 on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
 {
@@ -294,8 +345,13 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
     if (client->is_ending)
         return; /* by a signal, which has set the status */
     end_questions(command);
-    client->status = result != NULL ? status_of(command, ipybox_result_get_status(result))
-                                    : ipb_cli_status(error);
+    bool is_fine = may_continue(command, result);
+    const char *code = is_fine ? ipb_run_notebook_next(command->notebook) : NULL;
+    if (code != NULL) {
+        execute_cell(command, code);
+        return;
+    }
+    client->status = is_fine ? IPB_EXIT_OK : end_status(command, result, error);
     const char *message = result != NULL ? ipybox_result_get_message(result) : error->message;
     if (command->write_error != NULL) {
         client->status = command->has_reader ? IPB_EXIT_FAILED : IPB_EXIT_NO_READER;
@@ -304,6 +360,9 @@ on_executed(GObject *source, GAsyncResult *async_result, gpointer data)
     if (message != NULL)
         ipb_cli_fail(&ipb_verb_run, result != NULL ? IPB_EXIT_FAILED : client->status, "%s",
                      message);
+    if (command->notebook != NULL && client->status != IPB_EXIT_OK)
+        ipb_cli_say(&ipb_verb_run, "the notebook ended at its cell %zu",
+                    ipb_run_notebook_number(command->notebook));
     ipb_api_client_end(client);
 }
 
@@ -354,13 +413,6 @@ take_approve(const IpbApprovalArguments *arguments, IpyboxSessionOptions *option
     return ipb_approval_arguments_check_file(arguments, error);
 }
 
-/* As Python, which reads input from standard input. A program without a user must not wait. */
-static bool
-can_type(void)
-{
-    return isatty(STDIN_FILENO);
-}
-
 static bool
 open_session(RunCommand *command, const RunArguments *arguments, GError **error)
 {
@@ -368,6 +420,7 @@ open_session(RunCommand *command, const RunArguments *arguments, GError **error)
     options.workspace = arguments->kernel.workspace;
     options.images_dir = arguments->images_dir;
     options.audit_log = arguments->approval.audit_log;
+    options.record = arguments->kernel.record;
     options.approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval);
     if (arguments->seed_text != NULL)
         options.seed = arguments->seed;
@@ -395,21 +448,30 @@ start(RunCommand *command, const RunArguments *arguments, const char *code, GErr
     if (!ipb_api_client_open(&command->client, &runtime, error) ||
         !open_session(command, arguments, error))
         return false;
-    IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
-    options.timeout_ms = (unsigned) MIN(ceil(arguments->timeout_s * 1000), UINT_MAX / 2);
-    options.max_text_chars = 1; /* not used: output is printed as it arrives */
-    options.on_event = on_event;
-    options.user_data = command;
-    options.allow_input = can_type() && command->prompt != NULL;
-    ipybox_session_execute_async(command->client.session, code, &options, NULL, on_executed,
-                                 command);
+    command->timeout_ms = (unsigned) MIN(ceil(arguments->timeout_s * 1000), UINT_MAX / 2);
+    execute_cell(command, code);
     return true;
 }
 
+/* Saves the outputs of a notebook, however it ended. Returns the exit status. */
 static int
-execute(const RunArguments *arguments, const char *code)
+save(const RunCommand *command)
 {
-    RunCommand command = {.at_line_start = true, .hold = ipb_held_output_new()};
+    int status = command->client.status;
+    g_autoptr(GError) error = NULL;
+    if (command->notebook == NULL || !command->has_begun ||
+        ipb_run_notebook_save(command->notebook, &error))
+        return status;
+    ipb_cli_say(&ipb_verb_run, "%s", error->message);
+    return status != IPB_EXIT_OK ? status : IPB_EXIT_FAILED;
+}
+
+/* @notebook: what the code is the first cell of, or NULL. */
+static int
+execute(const RunArguments *arguments, const char *code, IpbRunNotebook *notebook)
+{
+    RunCommand command = {
+        .at_line_start = true, .hold = ipb_held_output_new(), .notebook = notebook};
     g_autoptr(GError) error = NULL;
     IpbSignals *signals = ipb_signals_new((int[]){SIGINT, SIGTERM}, 2, on_signal, &command, &error);
     if (signals != NULL && start(&command, arguments, code, &error))
@@ -419,7 +481,7 @@ execute(const RunArguments *arguments, const char *code)
             ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
     end_questions(&command); /* after a second signal: prints the output that is held */
     ipb_signals_free(signals);
-    int status = command.client.status;
+    int status = save(&command);
     ipb_api_client_clear(&command.client);
     ipb_prompt_free(command.prompt);
     ipb_held_output_free(command.hold);
@@ -443,13 +505,35 @@ read_file(const RunArguments *arguments, const char *path, char **ret_code, size
     return ipb_file_read_to_end(path, MAX_CODE_SIZE, ret_code, ret_size, error);
 }
 
+/* Runs the cells of a notebook. Returns the exit status. */
+static int
+execute_notebook(const RunArguments *arguments, const char *path, GError **error)
+{
+    const char *given = arguments->kernel.workspace;
+    g_autofree char *workspace = g_canonicalize_filename(given != NULL ? given : ".", NULL);
+    IpbRunNotebook *notebook = ipb_run_notebook_open(
+        arguments->kernel.is_sandboxed ? workspace : NULL, path, arguments->saves, error);
+    if (notebook == NULL)
+        return IPB_EXIT_FAILED;
+    const char *code = ipb_run_notebook_next(notebook);
+    int status = code != NULL ? execute(arguments, code, notebook) : IPB_EXIT_OK;
+    ipb_run_notebook_free(notebook);
+    return status;
+}
+
+static bool
+is_notebook(const RunArguments *arguments, int argc, char **argv)
+{
+    return arguments->code == NULL && argc == 2 && g_str_has_suffix(argv[1], ".ipynb");
+}
+
 /* The code of -c, of the file, or of standard input for "-". Caller frees. */
 static char *
 read_code(const RunArguments *arguments, int argc, char **argv, GError **error)
 {
     if ((arguments->code != NULL) == (argc > 1) || argc > 2) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                            "give one of: FILE.py, -c CODE, - (standard input)");
+                            "give one of: FILE.py, NOTEBOOK.ipynb, -c CODE, - (standard input)");
         return NULL;
     }
     if (arguments->code != NULL)
@@ -490,6 +574,16 @@ parse_seed(RunArguments *arguments, GError **error)
     return false;
 }
 
+static bool
+check_saves(const RunArguments *arguments, int argc, char **argv, GError **error)
+{
+    if (!arguments->saves || is_notebook(arguments, argc, argv))
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "--save needs a notebook: NOTEBOOK.ipynb");
+    return false;
+}
+
 static int
 run_run(int argc, char **argv)
 {
@@ -504,12 +598,15 @@ run_run(int argc, char **argv)
          "interrupt the code after this time (default: never)", "SECONDS"},
         IPB_OPTION_APPROVE(&arguments.approval, "allow, ask (default), deny, or a file of rules"),
         IPB_OPTION_AUDIT_LOG(&arguments.approval),
+        IPB_OPTION_RECORD(&arguments.kernel),
         IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
         IPB_OPTION_PYTHON(&arguments.kernel),
         IPB_OPTION_PRELOAD(&arguments.kernel),
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, ""),
         {"no-sandbox", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.kernel.is_sandboxed,
          "run without a sandbox: the code has all your permissions", NULL},
+        {"save", 0, 0, G_OPTION_ARG_NONE, &arguments.saves, "write the outputs into the notebook",
+         NULL},
         {"seed", 0, 0, G_OPTION_ARG_STRING, &arguments.seed_text,
          "seed for random, numpy.random and torch", "N"},
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
@@ -531,11 +628,15 @@ run_run(int argc, char **argv)
                             "--no-sandbox and --sandbox-config cannot be used together");
     else if ((arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error)) &&
              ipb_approval_arguments_check(&arguments.approval, &error) &&
-             check_timeout(&arguments, &error) && parse_seed(&arguments, &error))
-        code = read_code(&arguments, argc, argv, &error);
-    status = code != NULL
-                 ? execute(&arguments, code)
-                 : ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
+             check_timeout(&arguments, &error) && parse_seed(&arguments, &error) &&
+             check_saves(&arguments, argc, argv, &error)) {
+        if (is_notebook(&arguments, argc, argv))
+            status = execute_notebook(&arguments, argv[1], &error);
+        else if ((code = read_code(&arguments, argc, argv, &error)) != NULL)
+            status = execute(&arguments, code, NULL);
+    }
+    if (error != NULL)
+        status = ipb_cli_fail(&ipb_verb_run, ipb_cli_status(error), "%s", error->message);
     ipb_kernel_arguments_clear(&arguments.kernel);
     ipb_approval_arguments_clear(&arguments.approval);
     g_free(arguments.images_dir);
@@ -545,5 +646,5 @@ run_run(int argc, char **argv)
     return status;
 }
 
-const IpbVerb ipb_verb_run = {"run", "FILE.py | -c CODE | -", "run Python code as one cell",
-                              run_run};
+const IpbVerb ipb_verb_run = {"run", "FILE.py | NOTEBOOK.ipynb | -c CODE | -",
+                              "run Python code as one cell, or a notebook", run_run};

@@ -26,6 +26,7 @@ typedef struct {
     char *python;
     char *preload;
     char *sandbox_config;
+    char *record;
     int is_sandboxed; /* --sandbox was given, or --no-sandbox was not */
 } IpbKernelArguments;
 
@@ -37,6 +38,9 @@ typedef struct {
 #define IPB_OPTION_PRELOAD(kernel)                                                                 \
     {"preload", 0, 0, G_OPTION_ARG_STRING, &(kernel)->preload,                                     \
      "modules to import once, before kernels start, e.g. numpy,pandas", "MODULES"}
+#define IPB_OPTION_RECORD(kernel)                                                                  \
+    {"record", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->record,                                     \
+     "append what happens in the session to FILE, see ipybox-record(5)", "FILE"}
 #define IPB_OPTION_SANDBOX(kernel)                                                                 \
     {"sandbox", 0, 0, G_OPTION_ARG_NONE, &(kernel)->is_sandboxed,                                  \
      "run kernels in sandboxes: writable workspace, no network", NULL}

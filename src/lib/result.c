@@ -22,6 +22,7 @@ struct IpyboxResult {
     GPtrArray *violations;                      /* texts, and the NULL at the end */
     char *error_name, *error_value, *traceback; /* NULL: no exception */
     char *message;                              /* or NULL */
+    int64_t execution_count;                    /* 0: it did not run */
 };
 
 struct IpbLibCollector {
@@ -111,6 +112,7 @@ finish(IpbLibCollector *collector, const IpbEvent *done)
     result->status = (IpyboxStatus) done->status;
     g_ptr_array_add(result->violations, NULL);
     result->message = g_strdup(done->text);
+    result->execution_count = done->execution_count;
     g_autofree char *text = ipb_cell_text_get(collector->text);
     result->text = ipb_lib_make_valid(text, strlen(text));
     if (result->text == NULL)
@@ -212,6 +214,13 @@ ipybox_result_get_traceback(const IpyboxResult *result)
 {
     g_return_val_if_fail(result != NULL, NULL);
     return result->traceback;
+}
+
+int64_t
+ipybox_result_get_execution_count(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, 0);
+    return result->execution_count;
 }
 
 const char *

@@ -238,6 +238,7 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .approval = policy_of(options->approval),
         .approval_rules = options->approval_rules,
         .audit_log = options->audit_log,
+        .record = options->record,
         .approval_timeout_ms = options->approval_timeout_ms,
         .on_approval = options->on_approval != NULL ? on_approval : NULL,
         .on_approval_withdrawn = options->on_withdrawn != NULL ? on_withdrawn : NULL,

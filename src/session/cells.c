@@ -27,12 +27,13 @@ typedef struct {
     uint64_t number;
     char *code;
     bool is_silent, stores_history;
+    bool is_recorded;       /* its code is in the record */
     char *user_expressions; /* or NULL */
     bool allows_input;
     unsigned input_timeout_ms;
     uint64_t input; /* that it waits for; 0: none */
     IpbTimer *input_timer;
-    char *parent;           /* likewise */
+    char *parent; /* likewise */
     IpbEventFunc on_event;
     void *data;
     bool is_timed_out;
@@ -52,6 +53,7 @@ struct IpbCells {
     IpbKernel *kernel;
     IpbApprovals *approvals;
     IpbSandboxing *sandboxing; /* NULL: no sandbox */
+    IpbRecord *record;         /* or NULL */
     char *workspace;
     char *images_dir;  /* or NULL */
     char *working_dir; /* or NULL */
@@ -107,8 +109,55 @@ free_cell(Cell *cell)
 }
 
 static void
+log_text(const IpbCells *cells, const char *level, const char *text)
+{
+    cells->on_log(level, text, cells->data);
+}
+
+/* For the end of the running cell, or the start of the next one. */
+static void
+keep_notice(IpbCells *cells, const char *text)
+{
+    if (g_queue_get_length(&cells->kept_notices) < MAX_KEPT_NOTICES)
+        g_queue_push_tail(&cells->kept_notices, g_strconcat(NOTICE_PREFIX, text, NULL));
+}
+
+/* The record has ended: says so once, since it reports one error only. */
+static void
+report_record_error(IpbCells *cells, const Cell *cell, const GError *error)
+{
+    g_autofree char *notice = g_strconcat(NOTICE_PREFIX, error->message, NULL);
+    log_text(cells, "warning", error->message);
+    if (cell == NULL)
+        keep_notice(cells, error->message);
+    else if (cell->on_event != NULL)
+        cell->on_event(&(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice}, cell->data);
+}
+
+static void
+record_cell(Cell *cell)
+{
+    g_autoptr(GError) error = NULL;
+    if (cell->is_recorded)
+        return;
+    cell->is_recorded = true;
+    if (!ipb_record_cell(cell->cells->record, cell->number, cell->code, cell->is_silent, &error))
+        report_record_error(cell->cells, cell, error);
+}
+
+/* @cell: NULL if the event is of none. */
+static void
+record_event(IpbCells *cells, const Cell *cell, const IpbEvent *event)
+{
+    g_autoptr(GError) error = NULL;
+    if (!ipb_record_event(cells->record, cell != NULL ? cell->number : 0, event, &error))
+        report_record_error(cells, cell, error);
+}
+
+static void
 send_event(const Cell *cell, const IpbEvent *event)
 {
+    record_event(cell->cells, cell, event);
     if (cell->on_event != NULL)
         cell->on_event(event, cell->data);
 }
@@ -161,6 +210,7 @@ static void
 end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *event)
 {
     pause_clock(cell);
+    record_cell(cell); /* of a cell that never ran */
     send_event(cell, &(IpbEvent){
                          .type = IPB_EVENT_DONE,
                          .status = status,
@@ -199,12 +249,6 @@ explain_end(const Cell *cell, const IpbEvent *event, char **ret_text)
 }
 
 /* --- notices ---------------------------------------------------------------------------------- */
-
-static void
-log_text(const IpbCells *cells, const char *level, const char *text)
-{
-    cells->on_log(level, text, cells->data);
-}
 
 static void
 send_notice(const Cell *cell, const char *text)
@@ -253,6 +297,13 @@ ipb_cells_report_violation(IpbCells *cells, const char *text)
     g_autofree char *notice = g_strconcat(
         NOTICE_PREFIX, text, is_last ? " (further denials are in the log only)" : "", NULL);
     send_event(cell, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice, .is_violation = true});
+}
+
+void
+ipb_cells_report_notice(IpbCells *cells, const char *text)
+{
+    keep_notice(cells, text);
+    log_text(cells, "warning", text);
 }
 
 /* --- events of the kernel --------------------------------------------------------------------- */
@@ -400,14 +451,14 @@ on_event_of_no_cell(IpbCells *cells, const IpbEvent *event)
 {
     if (event->type == IPB_EVENT_READY)
         log_preload_failures(cells, event);
-    if (cells->on_event == NULL)
-        return;
     IpbEvent copy = *event;
     g_autofree char *notice =
         event->type == IPB_EVENT_NOTICE ? g_strconcat(NOTICE_PREFIX, event->text, NULL) : NULL;
     if (notice != NULL)
         copy.text = notice;
-    cells->on_event(&copy, cells->data);
+    record_event(cells, NULL, &copy);
+    if (cells->on_event != NULL)
+        cells->on_event(&copy, cells->data);
 }
 
 void
@@ -478,6 +529,7 @@ start_next_cell(IpbCells *cells)
         if (cell == NULL)
             return;
         cells->current = cell;
+        record_cell(cell);
         g_autoptr(GError) error = NULL;
         IpbKernelCode code = {
             .code = cell->code,
@@ -613,6 +665,12 @@ ipb_cells_set_awaiting_approval(IpbCells *cells, bool is_awaiting)
         update_clock(cell);
 }
 
+uint64_t
+ipb_cells_running(const IpbCells *cells)
+{
+    return cells->current != NULL ? cells->current->number : 0;
+}
+
 void
 ipb_cells_set_kernel(IpbCells *cells, IpbKernel *kernel)
 {
@@ -627,6 +685,7 @@ ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options)
         .loop = ipb_loop_ref(loop),
         .approvals = options->approvals,
         .sandboxing = options->sandboxing,
+        .record = options->record,
         .workspace = g_strdup(options->workspace),
         .images_dir = g_strdup(options->images_dir),
         .working_dir = g_strdup(options->working_dir),

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernel/kernel.h"
+#include "session/record.h"
 #include "session/sandboxing.h"
 #include "tools/approvals.h"
 
@@ -21,6 +22,8 @@ typedef struct {
     IpbApprovals *approvals;
     /* borrowed, or NULL */
     IpbSandboxing *sandboxing;
+    /* gets the cells and their events; borrowed, or NULL */
+    IpbRecord *record;
     const char *workspace;
     /* absolute: where images of displays are saved; NULL: they are not saved */
     const char *images_dir;
@@ -77,3 +80,8 @@ void ipb_cells_set_awaiting_approval(IpbCells *cells, bool is_awaiting);
 void ipb_cells_report_progress(IpbCells *cells, const char *text);
 /* What code in the sandbox was denied: it is logged, and reported with the running cell. */
 void ipb_cells_report_violation(IpbCells *cells, const char *text);
+/* A message for people: it is logged, and is a notice at the end of the running cell, or at the
+ * start of the next one. */
+void ipb_cells_report_notice(IpbCells *cells, const char *text);
+/* The number of the running cell; 0: none runs. */
+uint64_t ipb_cells_running(const IpbCells *cells);

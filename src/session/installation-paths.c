@@ -93,6 +93,8 @@ ipb_installation_paths_protected(IpbRuntime *runtime, const IpbSessionOptions *o
         options->sandbox_config,
         options->approval_rules,
         options->audit_log,
+        options->record,
+        options->other_record,
     };
     g_auto(GStrv) fixed = make_absolute(paths, G_N_ELEMENTS(paths));
     /* A registry that cannot be read fails where it is needed. */
@@ -107,7 +109,7 @@ ipb_installation_paths_protected(IpbRuntime *runtime, const IpbSessionOptions *o
 
 char **
 ipb_installation_paths_protected_from_servers(const char *python, const char *approval_rules,
-                                              const char *audit_log)
+                                              const char *audit_log, const char *record)
 {
     g_autofree char *found = ipb_python_find(python, NULL, NULL);
     g_autofree char *host_directory = ipb_python_find_host(NULL, NULL);
@@ -117,6 +119,7 @@ ipb_installation_paths_protected_from_servers(const char *python, const char *ap
         host_directory,
         approval_rules,
         audit_log,
+        record,
     };
     return make_absolute(paths, G_N_ELEMENTS(paths));
 }

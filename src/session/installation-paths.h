@@ -19,6 +19,6 @@ char **ipb_installation_paths_protected(IpbRuntime *runtime, const IpbSessionOpt
 char **ipb_installation_paths_packages(IpbRegistry *registry, const char *workspace,
                                        GError **error);
 /* The same for servers without a session: the environment of the kernels' Python, if it is found
- * (@python: the one that the user named, or NULL), our files, and two files or NULL. */
+ * (@python: the one that the user named, or NULL), our files, and three files or NULL. */
 char **ipb_installation_paths_protected_from_servers(const char *python, const char *approval_rules,
-                                                     const char *audit_log);
+                                                     const char *audit_log, const char *record);

@@ -35,6 +35,7 @@ struct IpbSession {
 
     IpbKernelProvider *kernel_provider;
     IpbKernel *kernel;
+    IpbRecord *record; /* or NULL */
     IpbCells *cells;
     IpbApprovals *approvals;
     IpbToolHost *tool_host;
@@ -101,6 +102,33 @@ on_approval_wait(bool is_waiting, void *data)
     IpbSession *session = data;
     if (session->cells != NULL)
         ipb_cells_set_awaiting_approval(session->cells, is_waiting);
+}
+
+/* The record reports one error, which ended it. Cells may be gone while the session is freed. */
+static void
+report_record_error(IpbSession *session, const GError *error)
+{
+    if (session->cells != NULL)
+        ipb_cells_report_notice(session->cells, error->message);
+}
+
+static void
+on_decision(const IpbDecision *decision, void *data)
+{
+    IpbSession *session = data;
+    g_autoptr(GError) error = NULL;
+    uint64_t cell = session->cells != NULL ? ipb_cells_running(session->cells) : 0;
+    if (!ipb_record_decision(session->record, cell, decision, &error))
+        report_record_error(session, error);
+}
+
+static void
+on_tool_end(uint64_t request, const GError *failure, void *data)
+{
+    IpbSession *session = data;
+    g_autoptr(GError) error = NULL;
+    if (!ipb_record_call_end(session->record, request, failure, &error))
+        report_record_error(session, error);
 }
 
 static void
@@ -226,10 +254,21 @@ make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **e
         .ask = options->on_approval != NULL ? on_approval_ask : NULL,
         .on_withdrawn = options->on_approval_withdrawn != NULL ? on_approval_withdrawn : NULL,
         .on_wait = on_approval_wait,
+        .on_decision = session->record != NULL ? on_decision : NULL,
         .data = session,
     };
     session->approvals = ipb_approvals_new(session->loop, &approvals);
     return true;
+}
+
+/* Before sandboxes are planned: a plan protects files that exist. */
+static bool
+open_record(IpbSession *session, const IpbSessionOptions *options, GError **error)
+{
+    const char *base = options->is_sandboxed ? session->workspace : NULL;
+    if (options->record != NULL)
+        session->record = ipb_record_open(base, options->record, error);
+    return options->record == NULL || session->record != NULL;
 }
 
 /* --- tools of ipybox itself ------------------------------------------------------------------- */
@@ -385,6 +424,7 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
             .takes_params = !options->is_sandboxed,
             .on_log = on_server_log,
             .on_progress = on_tool_progress,
+            .on_end = on_tool_end,
             .on_own_call =
                 options->is_sandboxed || options->approves_shell_cmds ? on_own_call : NULL,
             .on_own_cancel = on_own_cancel,
@@ -474,6 +514,7 @@ make_cells(IpbSession *session, const IpbSessionOptions *options)
         ipb_cells_new(session->loop, &(IpbCellsOptions){
                                          .approvals = session->approvals,
                                          .sandboxing = session->sandboxing,
+                                         .record = session->record,
                                          .workspace = session->workspace,
                                          .images_dir = options->saves_images ? images_dir : NULL,
                                          .working_dir = session->working_dir,
@@ -595,8 +636,8 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->keep_out = ipb_installation_paths_protected(runtime, options, session->workspace);
     if (!ipb_known_paths_add_python(ipb_runtime_state_dir(runtime), ipb_runtime_python(runtime),
                                     error) ||
-        !make_approvals(session, options, error) || !make_tools(session, options, error) ||
-        !make_sandboxing(session, options, error)) {
+        !open_record(session, options, error) || !make_approvals(session, options, error) ||
+        !make_tools(session, options, error) || !make_sandboxing(session, options, error)) {
         ipb_session_free(session);
         return NULL;
     }
@@ -654,6 +695,7 @@ ipb_session_free(IpbSession *session)
     g_clear_pointer(&session->tool_relay, ipb_tool_relay_free);
     g_clear_pointer(&session->tool_host, ipb_tool_host_free);
     g_clear_pointer(&session->approvals, ipb_approvals_free);
+    g_clear_pointer(&session->record, ipb_record_free);
     g_clear_pointer(&session->registrar, ipb_registrar_free);
     g_clear_pointer(&session->installer, ipb_installer_free);
     g_strfreev(session->env);

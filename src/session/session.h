@@ -50,6 +50,10 @@ typedef struct {
     const char *approval_rules;
     /* path of a file that gets a line for each decision, or NULL */
     const char *audit_log;
+    /* path of a file that gets the events of the session: session/record.h; or NULL */
+    const char *record;
+    /* of another session: a sandbox protects it; or NULL */
+    const char *other_record;
     /* negative: none */
     int64_t approval_timeout_ms;
     /* asks; the answer is given by ipb_session_respond(). NULL: no one can be asked */

@@ -24,7 +24,7 @@ typedef struct {
     char *server_name;
     char *server_params; /* NULL: the server is registered */
     char *tool_name;
-    char *arguments_json; /* only if there is an audit log */
+    char *arguments_json; /* only if decisions are logged or reported */
     size_t arguments_size;
     unsigned rule; /* the rule that decided, or said to ask; 0: none */
     const char *reason;
@@ -103,9 +103,7 @@ make_no(const Request *request, IpyboxError code, const char *what)
 static void
 log_decision(Request *request, IpbDecider by)
 {
-    IpbAuditLog *audit_log = request->approvals->options.audit_log;
-    if (audit_log == NULL)
-        return;
+    const IpbApprovalOptions *options = &request->approvals->options;
     IpbDecision decision = {
         .request = request->id,
         .server_name = request->server_name,
@@ -119,10 +117,15 @@ log_decision(Request *request, IpbDecider by)
         .reason = request->reason,
     };
     g_autoptr(GError) error = NULL;
-    if (ipb_audit_log_write(audit_log, &decision, &error) || request->error != NULL)
-        return;
-    g_autofree char *what = g_strdup_printf("was refused: %s", error->message);
-    request->error = make_error(request, IPYBOX_ERROR_REFUSED, what);
+    if (options->audit_log != NULL && !ipb_audit_log_write(options->audit_log, &decision, &error) &&
+        request->error == NULL) {
+        g_autofree char *what = g_strdup_printf("was refused: %s", error->message);
+        request->error = make_error(request, IPYBOX_ERROR_REFUSED, what);
+        decision.is_allowed = false;
+        decision.reason = error->message;
+    }
+    if (options->on_decision != NULL)
+        options->on_decision(&decision, options->data);
 }
 
 /* @error: NULL if the call is approved, else why not (taken over). A call whose decision cannot be
@@ -131,13 +134,14 @@ static void
 decide(Request *request, IpbDecider by, GError *error)
 {
     IpbApprovals *approvals = request->approvals;
+    bool was_asked = request->is_asked;
     request->error = error;
+    request->is_asked = false; /* functions that are called from here may not answer again */
     log_decision(request, by);
     ipb_timer_free(request->timer);
     request->timer = ipb_timer_new(approvals->loop, 0, on_decided, request);
-    if (!request->is_asked)
+    if (!was_asked)
         return;
-    request->is_asked = false;
     count_waiting(approvals, -1);
     bool is_answered = by == IPB_DECIDED_BY_USER || by == IPB_DECIDED_BY_NOBODY;
     if (!is_answered && approvals->options.on_withdrawn != NULL)
@@ -271,7 +275,7 @@ submit(IpbApprovals *approvals, Request *request, const char *arguments_json, si
     request->approvals = approvals;
     request->id = id;
     request->arguments_size = arguments_size;
-    if (approvals->options.audit_log != NULL)
+    if (approvals->options.audit_log != NULL || approvals->options.on_decision != NULL)
         request->arguments_json = g_strndup(arguments_json, arguments_size);
     g_hash_table_insert(approvals->requests, &request->id, request);
     apply_policy(request, arguments_json, arguments_size);

@@ -62,6 +62,8 @@ typedef struct {
     IpbApprovalAskFunc ask;  /* NULL: there is no one to ask, so ASK denies and says so */
     IpbApprovalWithdrawnFunc on_withdrawn; /* may be NULL */
     IpbApprovalWaitFunc on_wait;           /* may be NULL */
+    /* gets each decision when it is made, after the audit log; may be NULL */
+    void (*on_decision)(const IpbDecision *decision, void *data);
     void *data;
 } IpbApprovalOptions;
 

@@ -14,7 +14,6 @@
 #include "base/beneath.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "json/writer.h"
 
 /* Longer arguments are recorded as their size and digest. */
 #define MAX_ARGUMENTS (64 * 1024)
@@ -151,13 +150,9 @@ write_command(IpbJsonWriter *writer, const char *server_params)
     }
 }
 
-static char *
-make_line(const IpbAuditLog *log, const IpbDecision *decision, size_t *ret_size)
+void
+ipb_audit_log_write_decision(IpbJsonWriter *writer, const IpbDecision *decision)
 {
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    write_time(writer);
-    ipb_json_member_string(writer, "session", log->session);
     ipb_json_member_int(writer, "request", (int64_t) decision->request);
     ipb_json_member_string(writer, "server", decision->server_name);
     if (decision->server_params != NULL) {
@@ -172,6 +167,16 @@ make_line(const IpbAuditLog *log, const IpbDecision *decision, size_t *ret_size)
         ipb_json_member_int(writer, "rule", decision->rule);
     if (decision->reason != NULL)
         ipb_json_member_string(writer, "reason", decision->reason);
+}
+
+static char *
+make_line(const IpbAuditLog *log, const IpbDecision *decision, size_t *ret_size)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    write_time(writer);
+    ipb_json_member_string(writer, "session", log->session);
+    ipb_audit_log_write_decision(writer, decision);
     ipb_json_end_object(writer);
     g_autofree char *json = ipb_json_writer_finish(writer, NULL);
     char *line = g_strconcat(log->is_line_broken ? "\n" : "", json, "\n", NULL);

@@ -14,6 +14,8 @@
 
 #include <glib.h>
 
+#include "json/writer.h"
+
 typedef struct IpbAuditLog IpbAuditLog;
 
 /* Who decided. */
@@ -48,5 +50,8 @@ IpbAuditLog *ipb_audit_log_open(const char *base, const char *path, GError **err
 /* SYSTEM: the line was not written completely, so the call must not run. */
 bool ipb_audit_log_write(IpbAuditLog *log, const IpbDecision *decision, GError **error);
 void ipb_audit_log_free(IpbAuditLog *log);
+/* The members of a line that describe @decision, in the object that @writer is in: records of
+ * sessions have the same. */
+void ipb_audit_log_write_decision(IpbJsonWriter *writer, const IpbDecision *decision);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbAuditLog, ipb_audit_log_free)

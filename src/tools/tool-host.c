@@ -39,6 +39,7 @@ typedef struct {
     char *arguments;
     size_t arguments_size;
     uint64_t approval; /* 0: none is awaited */
+    uint64_t request;  /* the approval that it got; 0: none yet */
     int64_t mcp_call;  /* 0: not sent, or answered */
     IpbToolResultForm form;
     GError *error; /* the call ends with it, from the loop */
@@ -119,9 +120,27 @@ abandon(Call *call)
         ipb_mcp_client_cancel(ipb_on_demand_server_client(call->server), call->mcp_call);
 }
 
+/* Before it is detached. */
+static void
+report_end(const Call *call, const GError *error)
+{
+    const IpbToolHostOptions *options = &call->host->options;
+    if (call->request != 0 && options->on_end != NULL)
+        options->on_end(call->request, error, options->data);
+}
+
+static void
+report_cancelled(const Call *call)
+{
+    g_autoptr(GError) error =
+        g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "its caller is gone");
+    report_end(call, error);
+}
+
 static void
 end(Call *call, GBytes *result, const GError *error)
 {
+    report_end(call, error);
     g_autoptr(Call) owned = detach(call);
     owned->func(result, error, owned->data);
 }
@@ -230,9 +249,12 @@ static void
 on_approval(const GError *error, void *data)
 {
     g_autoptr(Call) call = data;
+    uint64_t request = call->approval;
     call->approval = 0;
     if (is_over(call))
         return;
+    if (error == NULL)
+        call->request = request;
     if (error != NULL) {
         end(call, NULL, error);
     } else if (call->is_own) {
@@ -566,6 +588,7 @@ ipb_tool_host_cancel(IpbToolHost *host, uint64_t id)
     if (call == NULL)
         return;
     abandon(call);
+    report_cancelled(call);
     unref_call(detach(call));
 }
 

@@ -53,6 +53,9 @@ typedef struct {
     /* Reports the progress of a running call; may be NULL. */
     void (*on_progress)(const char *server_name, const char *tool_name,
                         const IpbMcpProgress *progress, void *data);
+    /* A call that was approved has ended, or was cancelled; @error: NULL if it succeeded. @request:
+     * of its approval. May be NULL. */
+    void (*on_end)(uint64_t request, const GError *error, void *data);
     void *data;
 } IpbToolHostOptions;
 

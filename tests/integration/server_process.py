@@ -116,7 +116,19 @@ def jupyter_server(
     # Terminated, the server ends its kernels. Sometimes it waits for one of them for ever. Kernels
     # of ipykernel end when their server was killed, too.
     with running(command, environ, "is running at", directory, signal.SIGTERM, patience_s=30):
+        deadline = time.monotonic() + START_SECONDS
+        while not is_listening(port):  # it says so before it listens
+            assert time.monotonic() < deadline, "the server does not listen"
+            time.sleep(0.01)
         yield port
+
+
+def is_listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def jupyter_python() -> Path:

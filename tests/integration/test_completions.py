@@ -18,7 +18,7 @@ LEVELS = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 def ask(request, ipybox, place, workspace):
     """ask(line, …): the completions of each line, by one shell in a workspace with some files."""
     (workspace / "directory").mkdir()
-    for name in ("cell.py", "some.json"):
+    for name in ("cell.py", "some.json", "notebook.ipynb"):
         (workspace / name).touch()
     programs = place.root / "bin"
     programs.mkdir()
@@ -75,6 +75,8 @@ def test_values(ask, run_ipybox):
                 assert {"directory", "python3"} <= offer, told
             elif value == "LEVEL":
                 assert offer == LEVELS, told
+            elif value == "FORMAT":
+                assert offer == {"ipynb", "md", "html"}, told
             elif value == "POLICY|FILE":
                 assert {"allow", "ask", "deny", "some.json", "directory"} <= offer, told
             else:
@@ -86,7 +88,7 @@ def test_arguments(ask):
         "ipybox apig", "ipybox run ", "ipybox run --seed 1 --appr", "ipybox run --seed=1 ce"
     )
     assert beginning == {"apigen"}
-    assert {"cell.py", "directory"} <= file
+    assert {"cell.py", "notebook.ipynb", "directory"} <= file
     assert after == {"--approve", "--approval-timeout"}
     assert cell == {"cell.py"}
 

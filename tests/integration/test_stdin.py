@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -426,3 +427,18 @@ def test_rpc_input_that_takes_too_long(ipybox, place) -> None:
         answer = core.wait(cell)
         assert answer["status"] == "error"
         assert re.search(r"EOFError: no answer came within 0\.2 s", answer["error"]["text"])
+
+
+def test_what_is_typed_is_not_recorded(ipybox, place) -> None:
+    record = place.workspace / "record.jsonl"
+    with RpcCore(ipybox, place) as core:
+        session = core.open(record=str(record))
+        code = "import getpass\np = getpass.getpass()\nlen(p)"
+        cell = core.request("session.execute", session=session, code=code, allow_stdin=True)
+        number = core.wait_for_event(cell, "input_request")["input"]
+        core.call("session.answer_input", session=session, input=number, value="secret")
+        assert core.wait(cell)["text"] == "6"
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    asked = [line for line in lines if line["type"] == "input_request"]
+    assert [(line["prompt"], line["password"]) for line in asked] == [("Password: ", True)]
+    assert "secret" not in record.read_text()

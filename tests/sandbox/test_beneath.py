@@ -147,17 +147,19 @@ def test_what_env_may_be(kernel: Kernels, kind: str, is_sandboxed: bool) -> None
     assert "is a symbolic link" in log or kind != "link" or is_used, log
 
 
-@pytest.mark.parametrize("option", ["--approve", "--audit-log", "--sandbox-config"])
+@pytest.mark.parametrize("option", ["--approve", "--audit-log", "--record", "--sandbox-config"])
 def test_files_of_options(kernel: Kernels, option: str) -> None:
     """A link in the workspace on the way to a file that decides is refused."""
     outside = outside_of(kernel)
     (outside / "file").write_text(
         json.dumps(make_settings()) if option == "--sandbox-config" else '{"rules": []}'
     )
-    if option == "--audit-log":
+    if option in ("--audit-log", "--record"):
         (outside / "file").write_text("")
     (kernel.place.workspace / "real").mkdir()
     (kernel.place.workspace / "real/file").write_text((outside / "file").read_text())
+    for path in (outside / "file", kernel.place.workspace / "real/file"):
+        path.chmod(0o600 if option == "--record" else 0o644)
     (kernel.place.workspace / "folder").symlink_to(outside)
     refused = kernel.run("print(1)", option, "folder/file")
     assert refused.returncode != 0 and "folder is a symbolic link" in refused.stderr

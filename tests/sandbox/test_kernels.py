@@ -187,16 +187,17 @@ def test_registry_is_hidden(kernel: Kernels, servers: harness.Servers) -> None:
 
 def test_its_own_walls(kernel: Kernels) -> None:
     """Files that say what is allowed cannot be changed, although they are in the workspace: rules,
-    log, configuration, generated packages.
+    logs, configuration, generated packages.
     """
     workspace = kernel.place.workspace
     (workspace / "rules.json").write_text('{"rules": []}')
     (workspace / "audit.jsonl").write_text("")
+    (workspace / "r.jsonl").touch(0o600)
     (workspace / "box.json").write_text(json.dumps(make_settings()))
     (workspace / "mcptools/x").mkdir(parents=True)
     (workspace / "mcptools/x/__init__.py").write_text("")
-    flags = ["--approve", "rules.json", "--audit-log", "audit.jsonl"]
-    for name in ("rules.json", "audit.jsonl", "box.json", "mcptools/x/__init__.py"):
+    flags = ["--approve", "rules.json", "--audit-log", "audit.jsonl", "--record", "r.jsonl"]
+    for name in ("rules.json", "audit.jsonl", "r.jsonl", "box.json", "mcptools/x/__init__.py"):
         for statement in (f"open({name!r}, 'a').close()", f"import os; os.rename({name!r}, 'y')"):
             done = kernel.run(attempt(statement), *flags, "--sandbox-config", "box.json")
             assert done.stdout in ("EROFS\n", "EACCES\n", "EBUSY\n", "EXDEV\n"), (statement, done)

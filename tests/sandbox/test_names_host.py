@@ -189,15 +189,16 @@ def test_replaced_configuration(box: Box, user: str) -> None:
 
 
 def test_replaced_rules_and_log(kernels: Kernels) -> None:
-    """Approval rules and the audit log of a session, in its workspace."""
+    """Approval rules, the audit log and the record of a session, in its workspace."""
     workspace = kernels.place.workspace
-    rules, log = workspace / "rules.json", workspace / "audit.jsonl"
+    rules, log, record = (workspace / name for name in ("rules.json", "audit.jsonl", "r.jsonl"))
     make(kernels.box, rules, kernels.user, '{"rules": [], "default": "deny"}')
     make(kernels.box, log, kernels.user, "")
-    with kernel_hand(
-        kernels, None, flags=("--approve", str(rules), "--audit-log", str(log))
-    ) as inside:
-        for path in (rules, log):
+    make(kernels.box, record, kernels.user, "")
+    record.chmod(0o600)
+    flags = ("--approve", str(rules), "--audit-log", str(log), "--record", str(record))
+    with kernel_hand(kernels, None, flags=flags) as inside:
+        for path in (rules, log, record):
             replace(kernels.box, path, kernels.user)
             assert broken(inside, kernels.box, kernels.user, [path.name], REFUSED) == {}
         assert inside("create", "other.jsonl") == "ok"

@@ -753,6 +753,24 @@ async def test_servers_start_anew_after_a_reset() -> None:
             await executor.reset()
 
 
+# Records
+
+
+async def test_record(workspace: Path) -> None:
+    path = workspace / "r.jsonl"
+    async with CodeExecutor(record=Path("r.jsonl"), kernel_gateway_port=0) as executor:
+        await executor.execute("print('kept')")
+        with pytest.raises(RuntimeError, match="another session records to"):
+            await CodeExecutor(record=path).start()
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines[0]["type"] == "record"
+    assert [line["text"] for line in lines if line["type"] == "stdout"] == ["kept\n"]
+    assert [line["status"] for line in lines if line["type"] == "done"] == ["ok"]
+    async with CodeExecutor(record=path) as executor:
+        await executor.execute("1")
+    assert sum('"type":"record"' in line for line in path.read_text().splitlines()) == 2
+
+
 # Logs
 
 

@@ -278,6 +278,7 @@ test_rules(void)
     set_up(&fixture, &judge);
     g_autofree char *rules = g_build_filename(fixture.workspace, "rules.json", NULL);
     g_autofree char *log = g_build_filename(fixture.workspace, "audit.jsonl", NULL);
+    g_autofree char *record = g_build_filename(fixture.workspace, "record.jsonl", NULL);
     g_assert_true(g_file_set_contents(
         rules,
         "{\"rules\": [{\"tool\": \"echo\", \"decision\": \"allow\"}, {\"tool\": \"pid\", "
@@ -286,6 +287,7 @@ test_rules(void)
     IpyboxSessionOptions options = judged_options(&fixture, &judge);
     options.approval_rules = rules;
     options.audit_log = log;
+    options.record = record;
     g_autoptr(IpyboxSession) session = new_session(&fixture, &options);
     assert_echoes(session);
     assert_rejected(session, "pid", "no cell needs it");
@@ -298,6 +300,11 @@ test_rules(void)
     g_assert_cmpuint(g_strv_length(lines), ==, 4); /* the last one is empty */
     g_assert_nonnull(strstr(lines[0], "\"decision\":\"allow\",\"by\":\"rule\""));
     g_assert_nonnull(strstr(lines[2], "\"decision\":\"deny\",\"by\":\"user\""));
+    g_autofree char *events = NULL;
+    g_assert_true(g_file_get_contents(record, &events, NULL, NULL));
+    g_assert_true(g_str_has_prefix(events, "{\"type\":\"record\","));
+    g_assert_nonnull(strstr(events, "\"decision\":\"deny\",\"by\":\"user\""));
+    g_assert_nonnull(strstr(events, "\"type\":\"tool_result\""));
 }
 
 static void
@@ -325,6 +332,9 @@ test_options_that_are_wrong(void)
     options.audit_log = "/dev/null";
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
     options.audit_log = NULL;
+    options.record = "/dev/null";
+    assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
+    options.record = NULL;
     options.approval = (IpyboxApprovalPolicy) 9;
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
 }

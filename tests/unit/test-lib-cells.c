@@ -35,6 +35,7 @@ test_exception(void)
     g_assert_cmpstr(ipybox_result_get_error_value(result), ==, "no");
     g_assert_nonnull(strstr(ipybox_result_get_traceback(result), "raise ValueError"));
     g_assert_null(ipybox_result_get_message(result));
+    g_assert_cmpint(ipybox_result_get_execution_count(result), ==, 1);
     g_autoptr(GError) error = NULL;
     g_assert_false(ipybox_result_check(result, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_CODE);

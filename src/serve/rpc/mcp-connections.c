@@ -158,7 +158,8 @@ mcp_connect(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     g_auto(GStrv) env = ipb_environment_application(
         (const char *const *) given, options.cwd, /* is_sandboxed= */ false,
         ipb_rpc_client_log_warning, connections->client);
-    g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(python, NULL, NULL);
+    g_auto(GStrv) keep_out =
+        ipb_installation_paths_protected_from_servers(python, NULL, NULL, NULL);
     options.base_env = (const char *const *) env;
     options.keep_out = (const char *const *) keep_out;
     g_autoptr(GError) error = NULL;

@@ -45,6 +45,7 @@ read_approval(IpbRpcParams *params, IpbSessionOptions *session)
     ipb_rpc_params_approval(params, &session->approval);
     session->approval_rules = ipb_rpc_params_path(params, "approval_rules");
     session->audit_log = ipb_rpc_params_path(params, "audit_log");
+    session->record = ipb_rpc_params_path(params, "record");
     session->approval_timeout_ms = ipb_rpc_params_ms(params, "approval_timeout", -1);
 }
 

@@ -75,6 +75,7 @@ open_tool_server(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
         .approval = session->approval,
         .approval_rules = session->approval_rules,
         .audit_log = session->audit_log,
+        .record = session->record,
         .approval_timeout_ms = session->approval_timeout_ms,
         .connect_timeout_ms = session->connect_timeout_ms,
         .on_log = session->on_log,
@@ -123,6 +124,9 @@ open_gateway(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
         ports->kernel.approval = IPB_APPROVAL_DENY;
     ports->kernel.saves_images = false;
     ports->kernel.on_event = NULL;
+    /* A record is of one session. */
+    ports->kernel.record = NULL;
+    ports->kernel.other_record = session->record;
     set_kernel_tool_server(ports);
     IpbHttpGate *gate = ipb_http_gate_new();
     ipb_http_gate_add_token(gate, ports->gateway_token, IPB_HTTP_ROLE_APPLICATION);

@@ -362,7 +362,7 @@ make_tools(IpbToolServerHttp *server)
 {
     /* Sandboxed servers cannot write the files that decide about calls or log them. */
     g_auto(GStrv) keep_out = ipb_installation_paths_protected_from_servers(
-        NULL, server->options.approval_rules, server->options.audit_log);
+        NULL, server->options.approval_rules, server->options.audit_log, server->options.record);
     server->approval_socket = ipb_approval_socket_new(
         server->loop, &(IpbApprovalSocketFuncs){on_decision, on_approver_left, server});
     server->host = ipb_tool_host_new(server->loop,

@@ -27,6 +27,7 @@ typedef struct {
     IpbApprovalPolicy approval;  /* of calls that no rule names */
     const char *approval_rules;  /* path of a file, or NULL */
     const char *audit_log;       /* path of a file, or NULL */
+    const char *record;          /* of a session: sandboxed servers may not write it; or NULL */
     int64_t approval_timeout_ms; /* negative: none */
     unsigned connect_timeout_ms;
     void (*on_log)(const char *level, const char *text, void *data);

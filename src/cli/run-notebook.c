@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Executes a notebook file; see the header.
+ */
+#include "cli/run-notebook.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "json/writer.h"
+#include "notebook/ipynb.h"
+#include "notebook/notebook.h"
+
+#define MAX_SIZE (256u * 1024 * 1024)
+
+struct IpbRunNotebook {
+    char *path; /* for messages */
+    IpbBeneath *directory;
+    char *name;
+    struct stat status;
+    bool saves;
+    char *text; /* as it was read */
+    size_t size;
+    IpbNotebook *notebook;
+    IpbOutputs *outputs; /* of the cells that were begun: their indexes are equal */
+    GArray *counts;      /* int64_t: their execution counts */
+    size_t n_begun;
+    GError *error; /* the first one of adding outputs */
+};
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+/* Finds the directory of the file, and its name there. */
+static bool
+find_place(IpbRunNotebook *notebook, const char *base, const char *path, GError **error)
+{
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *parent = g_path_get_dirname(absolute);
+    if (base != NULL && ipb_beneath_contains(base, parent)) {
+        notebook->directory = ipb_beneath_open_in(base, parent, 0, error);
+        notebook->name = g_path_get_basename(absolute);
+        return notebook->directory != NULL;
+    }
+    char *real = realpath(absolute, NULL);
+    if (real == NULL)
+        return ipb_error_set_errno(error, errno, "cannot open it");
+    g_autofree char *directory = g_path_get_dirname(real);
+    notebook->name = g_path_get_basename(real);
+    free(real);
+    notebook->directory = ipb_beneath_open(directory, error);
+    return notebook->directory != NULL;
+}
+
+/* Before hours of work. */
+static bool
+check_writable(const IpbRunNotebook *notebook, GError **error)
+{
+    int directory = ipb_beneath_fd(notebook->directory);
+    if (faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) < 0)
+        return ipb_error_set_errno(error, errno, "cannot save it: its directory");
+    if (notebook->status.st_uid == geteuid() || geteuid() == 0)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "cannot save it: it belongs to another user; copy it");
+    return false;
+}
+
+static bool
+read_notebook(IpbRunNotebook *notebook, const char *base, const char *path, GError **error)
+{
+    if (!find_place(notebook, base, path, error) ||
+        !ipb_beneath_read(notebook->directory, notebook->name, MAX_SIZE, &notebook->text,
+                          &notebook->size, error))
+        return false;
+    if (fstatat(ipb_beneath_fd(notebook->directory), notebook->name, &notebook->status,
+                AT_SYMLINK_NOFOLLOW) < 0)
+        return ipb_error_set_errno(error, errno, "cannot open it");
+    notebook->notebook = ipb_notebook_parse(notebook->text, notebook->size, error);
+    return notebook->notebook != NULL && (!notebook->saves || check_writable(notebook, error));
+}
+
+IpbRunNotebook *
+ipb_run_notebook_open(const char *base, const char *path, bool saves, GError **error)
+{
+    IpbRunNotebook *notebook = g_new0(IpbRunNotebook, 1);
+    notebook->path = g_strdup(path);
+    notebook->saves = saves;
+    notebook->outputs = ipb_outputs_new();
+    notebook->counts = g_array_new(FALSE, TRUE, sizeof(int64_t));
+    if (!read_notebook(notebook, base, path, error)) {
+        g_prefix_error(error, "%s: ", path);
+        g_clear_pointer(&notebook, ipb_run_notebook_free);
+    }
+    return notebook;
+}
+
+void
+ipb_run_notebook_free(IpbRunNotebook *notebook)
+{
+    if (notebook == NULL)
+        return;
+    g_clear_error(&notebook->error);
+    g_array_unref(notebook->counts);
+    ipb_outputs_free(notebook->outputs);
+    ipb_notebook_free(notebook->notebook);
+    ipb_beneath_free(notebook->directory);
+    g_free(notebook->text);
+    g_free(notebook->name);
+    g_free(notebook->path);
+    g_free(notebook);
+}
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+static const IpbNotebookCell *
+current_cell(const IpbRunNotebook *notebook)
+{
+    return g_ptr_array_index(ipb_notebook_cells(notebook->notebook), notebook->n_begun - 1);
+}
+
+const char *
+ipb_run_notebook_next(IpbRunNotebook *notebook)
+{
+    if (notebook->n_begun == ipb_notebook_cells(notebook->notebook)->len)
+        return NULL;
+    int64_t unknown = 0;
+    notebook->n_begun++;
+    g_array_append_val(notebook->counts, unknown);
+    ipb_outputs_add_cell(notebook->outputs);
+    return current_cell(notebook)->source;
+}
+
+size_t
+ipb_run_notebook_number(const IpbRunNotebook *notebook)
+{
+    return current_cell(notebook)->number;
+}
+
+static void
+add_bundle(IpbRunNotebook *notebook, const IpyboxEvent *event, IpyboxEventType type)
+{
+    const char *data = ipybox_event_get_bundle(event);
+    const char *metadata = ipybox_event_get_metadata(event);
+    const char *display_id = ipybox_event_get_display_id(event);
+    g_autoptr(IpbJsonDoc) data_document =
+        data != NULL ? ipb_json_parse(data, strlen(data), &IPB_JSON_LIMITS_MESSAGE, NULL) : NULL;
+    g_autoptr(IpbJsonDoc) metadata_document =
+        metadata != NULL
+            ? ipb_json_parse(metadata, strlen(metadata), &IPB_JSON_LIMITS_MESSAGE, NULL)
+            : NULL;
+    const IpbJson *root = data_document != NULL ? ipb_json_root(data_document) : NULL;
+    const IpbJson *meta = metadata_document != NULL ? ipb_json_root(metadata_document) : NULL;
+    if (type == IPYBOX_EVENT_UPDATE)
+        ipb_outputs_update(notebook->outputs, root, meta, display_id, &notebook->error);
+    else
+        ipb_outputs_add_bundle(notebook->outputs, notebook->n_begun - 1,
+                               type == IPYBOX_EVENT_RESULT ? IPB_OUTPUT_RESULT : IPB_OUTPUT_DISPLAY,
+                               root, meta, display_id, /* execution_count: set with the others */ 0,
+                               &notebook->error);
+}
+
+static void
+add_line(IpbRunNotebook *notebook, const char *text)
+{
+    g_autofree char *line = g_strconcat(text, g_str_has_suffix(text, "\n") ? "" : "\n", NULL);
+    ipb_outputs_add_text(notebook->outputs, notebook->n_begun - 1, true, line);
+}
+
+void
+ipb_run_notebook_add(IpbRunNotebook *notebook, const IpyboxEvent *event)
+{
+    IpyboxEventType type = ipybox_event_get_type(event);
+    size_t cell = notebook->n_begun - 1;
+    if (!notebook->saves || notebook->error != NULL)
+        return;
+    switch (type) {
+    case IPYBOX_EVENT_STDOUT:
+    case IPYBOX_EVENT_LATE_OUTPUT:
+    case IPYBOX_EVENT_STDERR:
+        ipb_outputs_add_text(notebook->outputs, cell, type == IPYBOX_EVENT_STDERR,
+                             ipybox_event_get_text(event));
+        break;
+    case IPYBOX_EVENT_NOTICE:
+        add_line(notebook, ipybox_event_get_text(event));
+        break;
+    case IPYBOX_EVENT_DISPLAY:
+    case IPYBOX_EVENT_UPDATE:
+    case IPYBOX_EVENT_RESULT:
+        add_bundle(notebook, event, type);
+        break;
+    case IPYBOX_EVENT_CLEAR_OUTPUT:
+        ipb_outputs_clear(notebook->outputs, cell, ipybox_event_get_wait(event));
+        break;
+    case IPYBOX_EVENT_ERROR:
+        ipb_outputs_add_error(notebook->outputs, cell, ipybox_event_get_error_name(event),
+                              ipybox_event_get_error_value(event), ipybox_event_get_text(event));
+        break;
+    case IPYBOX_EVENT_TOOL_PROGRESS:
+    case IPYBOX_EVENT_READY:
+    case IPYBOX_EVENT_START_FAILED:
+    case IPYBOX_EVENT_INPUT_REQUEST:
+    case IPYBOX_EVENT_INPUT_WITHDRAWN:
+        break;
+    }
+    if (notebook->error == NULL)
+        ipb_outputs_check_size(notebook->outputs, &notebook->error);
+}
+
+bool
+ipb_run_notebook_end_cell(IpbRunNotebook *notebook, const IpyboxResult *result)
+{
+    IpyboxStatus status = ipybox_result_get_status(result);
+    const char *message = ipybox_result_get_message(result);
+    int64_t *count = &g_array_index(notebook->counts, int64_t, notebook->n_begun - 1);
+    *count = ipybox_result_get_execution_count(result);
+    if (message != NULL && status != IPYBOX_STATUS_OK) {
+        g_autofree char *text = g_strdup_printf("[ipybox] %s", message);
+        add_line(notebook, text);
+    }
+    return notebook->error == NULL &&
+           (status == IPYBOX_STATUS_OK ||
+            (status == IPYBOX_STATUS_ERROR && current_cell(notebook)->may_raise));
+}
+
+/* --- saving ----------------------------------------------------------------------------------- */
+
+/* Whether the file still has what was read. */
+static bool
+check_unchanged(const IpbRunNotebook *notebook, GError **error)
+{
+    g_autofree char *text = NULL;
+    size_t size;
+    if (!ipb_beneath_read(notebook->directory, notebook->name, MAX_SIZE, &text, &size, error))
+        return false;
+    if (size == notebook->size && memcmp(text, notebook->text, size) == 0)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                        "it was changed by another program, or by its own cells: run it again");
+    return false;
+}
+
+/* As the file was: its mode, and, for root, its owner. */
+static bool
+write_file(const IpbRunNotebook *notebook, const char *name, const char *text, size_t size,
+           GError **error)
+{
+    const struct stat *status = &notebook->status;
+    ipb_autofd fd = ipb_beneath_create(notebook->directory, name, 0600);
+    if (fd < 0)
+        return ipb_error_set_errno(error, errno, "cannot write beside it");
+    if (!ipb_fd_write_all(fd, text, size, error))
+        return false;
+    bool is_owner = status->st_uid == geteuid() && status->st_gid == getegid();
+    if ((!is_owner && fchown(fd, status->st_uid, status->st_gid) < 0) ||
+        fchmod(fd, status->st_mode & 0777) < 0 || fsync(fd) < 0)
+        return ipb_error_set_errno(error, errno, "cannot write beside it");
+    return true;
+}
+
+static char *
+make_text(IpbRunNotebook *notebook, size_t *ret_size)
+{
+    for (size_t i = 0; i < notebook->n_begun; i++) {
+        int64_t count = g_array_index(notebook->counts, int64_t, i);
+        ipb_outputs_set_execution_count(notebook->outputs, i, count);
+        IpbJsonWriter *writer = ipb_json_writer_new();
+        ipb_ipynb_write_outputs(writer, notebook->outputs, i);
+        g_autofree char *outputs = ipb_json_writer_finish(writer, NULL);
+        ipb_notebook_set_outputs(notebook->notebook, i, outputs, count);
+    }
+    return ipb_notebook_write(notebook->notebook, ret_size);
+}
+
+static bool
+replace_file(IpbRunNotebook *notebook, GError **error)
+{
+    size_t size;
+    g_autofree char *text = make_text(notebook, &size);
+    g_autofree char *id = g_uuid_string_random();
+    g_autofree char *name = g_strconcat(".ipybox-", id, ".ipynb", NULL);
+    bool is_saved = write_file(notebook, name, text, size, error) &&
+                    check_unchanged(notebook, error) &&
+                    ipb_beneath_swap(notebook->directory, name, notebook->name, error);
+    return ipb_beneath_remove_tree(notebook->directory, name, is_saved ? error : NULL) && is_saved;
+}
+
+bool
+ipb_run_notebook_save(IpbRunNotebook *notebook, GError **error)
+{
+    if (!notebook->saves)
+        return true;
+    if (notebook->error != NULL)
+        g_propagate_error(error, g_error_copy(notebook->error));
+    else if (notebook->n_begun == 0 || replace_file(notebook, error))
+        return true;
+    g_prefix_error(error, "%s is not saved: ", notebook->path);
+    return false;
+}
