@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of `ipybox gateway` that Jupyter's kernel gateway has, too."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import harness
+import pytest
+from gateway_driver import Gateway, contents
+
+
+@pytest.fixture
+def start(ipybox: str, place: harness.Place, python: str) -> Callable[..., Gateway]:
+    return lambda *args: Gateway(ipybox, place, "--python", python, *args)
+
+
+@pytest.fixture
+def token(workspace: Path) -> str:
+    """The option that names the file with the token "secret"."""
+    (workspace / "token").write_text("secret\n")
+    return "--token-file=token"
+
+
+def ask(gateway: Gateway, method: str, path: str, **headers: str) -> tuple[int, dict[str, str]]:
+    """Status and headers of the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, headers=names)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status, dict(response.getheaders())
+
+
+# --- the base URL ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", ["/fake/path", "/a%40b/"])
+def test_base_url(start: Callable[..., Gateway], base: str) -> None:
+    with start(f"--base-url={base}") as gateway:
+        base = base.rstrip("/")
+        for path in ("/api/kernels", base, f"{base}/", f"{base}api/kernels", f"{base}/x"):
+            assert gateway.request("GET", path)[0] == 404, path
+        status, model = gateway.request("POST", f"{base}/api/kernels", {})
+        assert status == 201
+        path = f"{base}/api/kernels/{model['id']}"
+        assert gateway.request("GET", path)[0] == 200
+        with gateway.channels(model["id"], base=base) as client:
+            client.run("1")
+        body = {"path": "a", "type": "file"}
+        assert gateway.request("POST", f"{base}/api/sessions", body)[0] == 201
+        assert gateway.request("POST", f"{path}/interrupt", {})[0] == 204
+        assert gateway.request("DELETE", path)[0] == 204
+
+
+@pytest.mark.parametrize("base", ["", "/", "/x"])
+def test_location(start: Callable[..., Gateway], base: str) -> None:
+    with start(*[f"--base-url={base}"] * bool(base)) as gateway:
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        root = base.rstrip("/")
+        connection.request("POST", f"{root}/api/kernels")
+        response = connection.getresponse()
+        response.read()
+        location = response.getheader("Location")
+        connection.close()
+        assert location.startswith(f"{root}/api/kernels/")
+        assert gateway.request("GET", location)[0] == 200
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+
+def test_prespawn(start: Callable[..., Gateway]) -> None:
+    with start("--prespawn=2", "--max-kernels=2") as gateway:
+        status, kernels = gateway.request("GET", "/api/kernels")
+        assert status == 200 and len(kernels) == 2
+        for kernel in kernels:
+            with gateway.channels(kernel["id"]) as client:
+                client.run("1")
+        assert gateway.request("POST", "/api/kernels", {})[0] == 403
+        assert gateway.request("DELETE", f"/api/kernels/{kernels[0]['id']}")[0] == 204
+        assert gateway.request("POST", "/api/kernels", {})[0] == 201
+
+
+def test_delete_answers_when_the_kernel_is_gone(start: Callable[..., Gateway]) -> None:
+    """Also when it is busy: then another one may take its place at once."""
+    with start("--max-kernels=1") as gateway:
+        for _ in range(3):
+            kernel = gateway.start_kernel()
+            with gateway.channels(kernel) as client:
+                msg_id = client.execute("print('begun', flush=True)\nwhile True: pass")
+                client.receive_until(msg_id, "stream")
+                assert gateway.request("DELETE", f"/api/kernels/{kernel}") == (204, None)
+
+
+def test_kernel_name(start: Callable[..., Gateway]) -> None:
+    with start("--kernel-name=conda-env-x") as gateway:
+        specs = gateway.request("GET", "/api/kernelspecs")[1]
+        assert specs["default"] == "conda-env-x" and list(specs["kernelspecs"]) == ["conda-env-x"]
+        assert gateway.request("GET", "/api/kernelspecs/conda-env-x")[1]["name"] == "conda-env-x"
+        assert gateway.request("GET", "/api/kernelspecs/python3")[0] == 404
+        for body in ({}, {"name": "conda-env-x"}, {"name": "python3"}):
+            assert gateway.request("POST", "/api/kernels", body)[1]["name"] == "conda-env-x"
+        assert gateway.request("POST", "/api/kernels", {"name": "julia"})[0] == 404
+
+
+def test_force_kernel_name(start: Callable[..., Gateway]) -> None:
+    with start("--force-kernel-name") as gateway:
+        status, model = gateway.request("POST", "/api/kernels", {"name": "julia"})
+        assert (status, model["name"]) == (201, "python3")
+        body = {"path": "a", "type": "file", "kernel": {"name": "julia"}}
+        assert gateway.request("POST", "/api/sessions", body)[1]["kernel"]["name"] == "python3"
+
+
+NAMES = ("KERNEL_FOO", "KERNEL_GATEWAY", "ALLOWED", "OTHER", "INHERITED", "SECRET")
+
+
+def environment(gateway: Gateway, **env: str) -> list[str | None]:
+    with gateway.channels(gateway.start_kernel(env=env)) as client:
+        code = f"import os\n[os.environ.get(name) for name in {NAMES}]"
+        text = contents(client.run(code), "execute_result")[0]["data"]["text/plain"]
+        return [None if word == "None" else word.strip("'") for word in text[1:-1].split(", ")]
+
+
+def test_variables(start: Callable[..., Gateway], place: harness.Place) -> None:
+    place.environ.update({"INHERITED": "i", "SECRET": "s"})
+    sent = {"KERNEL_FOO": "f", "KERNEL_GATEWAY": "x", "ALLOWED": "a", "OTHER": "o"}
+    with start("--allow-env=ALLOWED", "--inherit-env=INHERITED", "--inherit-env=NONE") as gateway:
+        assert environment(gateway, **sent) == ["f", "1", "a", None, "i", None]
+        assert environment(gateway) == [None, "1", None, None, "i", None]
+    with start() as gateway:
+        assert environment(gateway, **sent) == ["f", "1", None, None, None, None]
+        assert gateway.request("POST", "/api/kernels", {"env": []})[0] == 400
+
+
+# --- browsers -------------------------------------------------------------------------------------
+
+CORS = {
+    "Credentials": "false",
+    "Headers": "Authorization,Content-Type",
+    "Methods": "GET,POST",
+    "Origin": "https://jupyter.org",
+}
+
+
+def test_cors_headers(start: Callable[..., Gateway]) -> None:
+    """They are in each answer, as given, also in errors."""
+    options = [f"--allow-{name.lower()}={value}" for name, value in CORS.items()]
+    with start(*options, "--expose-headers=X-Mine", "--max-age=7") as gateway:
+        for method, path, status in (
+            ("GET", "/api/kernels", 200),
+            ("GET", "/api/kernels/1", 404),
+            ("OPTIONS", "/api/kernels", 200),
+            ("PUT", "/api/kernels", 405),
+        ):
+            got, headers = ask(gateway, method, path)
+            assert got == status
+            for name, value in CORS.items():
+                assert headers[f"Access-Control-Allow-{name}"] == value
+            assert headers["Access-Control-Expose-Headers"] == "X-Mine"
+            assert headers["Access-Control-Max-Age"] == "7"
+        # A preflight request of that page gets the same, and that of another page nothing.
+        preflight = {"Access_Control_Request_Method": "POST"}
+        status, headers = ask(gateway, "OPTIONS", "/api", Origin=CORS["Origin"], **preflight)
+        assert status == 204 and headers["Access-Control-Allow-Methods"] == "GET,POST"
+        status, headers = ask(gateway, "OPTIONS", "/api", Origin="https://evil.org", **preflight)
+        assert status == 403 and "Access-Control-Allow-Origin" not in headers
+
+
+def test_options(start: Callable[..., Gateway], token: str) -> None:
+    with start(token) as gateway:
+        authorization = {"Authorization": "token secret"}
+        status, headers = ask(gateway, "OPTIONS", "/api/kernels", **authorization)
+        assert (status, headers["Allow"]) == (200, "GET, POST")
+        assert not [name for name in headers if name.startswith("Access-Control")]
+        assert ask(gateway, "OPTIONS", "/api/none", **authorization)[0] == 404
+        assert ask(gateway, "OPTIONS", "/api/kernels")[0] == 401
+
+
+def test_every_origin(
+    start: Callable[..., Gateway],
+    run_ipybox: Callable[..., subprocess.CompletedProcess[str]],
+    token: str,
+) -> None:
+    """Each page may send requests, if it has the token."""
+    with start("--allow-origin=*", token) as gateway:
+        page = {"Origin": "https://evil.org"}
+        assert ask(gateway, "GET", "/api", **page)[0] == 401
+        status, headers = ask(gateway, "GET", "/api", Authorization="token secret", **page)
+        assert (status, headers["Access-Control-Allow-Origin"]) == (200, "https://evil.org")
+        assert ask(gateway, "GET", "/api?token=secret")[1]["Access-Control-Allow-Origin"] == "*"
+        assert ask(gateway, "GET", "/api?token=secret", Host="evil.org", **page)[0] == 403
+        preflight = {"Access_Control_Request_Method": "POST"}
+        assert ask(gateway, "OPTIONS", "/api", **page, **preflight)[0] == 204
+    refused = run_ipybox("gateway", "--port=0", "--allow-origin=*")
+    assert refused.returncode == 2 and "set a token" in refused.stderr
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "--base-url=x",
+        "--base-url=",
+        "--base-url=/a//b",
+        "--base-url=/a b",
+        "--base-url=/" + "x" * 256,
+        "--prespawn=-1",
+        "--prespawn=101",
+        "--kernel-name=",
+        "--kernel-name=a/b",
+        "--kernel-name=" + "x" * 101,
+        "--allow-env=A=b",
+        "--allow-env=",
+        "--inherit-env=A B",
+        "--allow-credentials=yes",
+        "--allow-headers=a\r\nb",
+        "--allow-methods=é",
+        "--expose-headers=" + "x" * 1025,
+        "--max-age=-1",
+        "--max-age=1h",
+    ],
+)
+def test_refusals(
+    run_ipybox: Callable[..., subprocess.CompletedProcess[str]], argument: str
+) -> None:
+    result = run_ipybox("gateway", "--port=0", argument)
+    name = argument.partition("=")[0]
+    assert (result.returncode, name in result.stderr) == (2, True), result.stderr
