@@ -18,6 +18,7 @@ NOT_RUN = {
     "docs/how-to/call-tools.md": 1,
     "docs/how-to/install.md": 5,
     "docs/how-to/login.md": 1,
+    "docs/how-to/python-sdk.md": 2,
 }
 
 
