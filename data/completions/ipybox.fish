@@ -121,6 +121,8 @@ complete -c ipybox -n '__ipybox_is gateway' -l cull-idle -x \
     -d 'End kernels that idle for this many seconds'
 complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'End kernels with clients, too'
 complete -c ipybox -n '__ipybox_is gateway' -l prespawn -x -d 'Start this number of kernels now'
+complete -c ipybox -n '__ipybox_is gateway' -l seed-notebook -rF \
+    -d 'Each kernel first runs this notebook'
 complete -c ipybox -n '__ipybox_is gateway' -l kernel-name -x -d 'Name of the kernelspec'
 complete -c ipybox -n '__ipybox_is gateway' -l force-kernel-name \
     -d 'Start a kernel whatever name a client gives'

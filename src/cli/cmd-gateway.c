@@ -42,6 +42,7 @@ typedef struct {
     int forces_kernel_name;
     int n_prespawned;
     int hides_kernels;
+    char *seed_notebook;
     char **client_variables;
     char **inherited_variables;
     struct {
@@ -54,6 +55,7 @@ typedef struct {
     IpbProgram program;
     IpbRuntime *runtime;
     IpbGateway *gateway;
+    IpbGatewaySeed *seed;
 } GatewayCommand;
 
 static void
@@ -219,6 +221,7 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
         .kernel_name = arguments->kernel_name,
         .takes_all_names = arguments->forces_kernel_name,
         .hides_kernels = arguments->hides_kernels,
+        .seed = command->seed,
         .client_variables = (const char *const *) arguments->client_variables,
         .base_path = arguments->base_url,
         .cors = get_cors(arguments),
@@ -253,6 +256,18 @@ check_sandbox_config(const char *path, GError **error)
     return policy != NULL;
 }
 
+/* *ret_seed is NULL if there is none. */
+static bool
+read_seed(const GatewayArguments *arguments, IpbGatewaySeed **ret_seed, GError **error)
+{
+    if (arguments->seed_notebook == NULL)
+        return true;
+    *ret_seed = ipb_gateway_seed_read(arguments->seed_notebook, error);
+    if (*ret_seed == NULL)
+        g_prefix_error(error, "--seed-notebook: ");
+    return *ret_seed != NULL;
+}
+
 static int
 serve(const GatewayArguments *arguments)
 {
@@ -272,6 +287,7 @@ serve(const GatewayArguments *arguments)
         check_workspace(arguments->kernel.workspace, &error) &&
         find_tool_server(&session, &error) &&
         check_sandbox_config(arguments->kernel.sandbox_config, &error) &&
+        read_seed(arguments, &command.seed, &error) &&
         open_gateway(&command, arguments, &session, &error)) {
         ipb_listen_arguments_report(&arguments->listen, ipb_gateway_port(command.gateway), NULL);
         ipb_runtime_start(command.runtime);
@@ -282,6 +298,7 @@ serve(const GatewayArguments *arguments)
     }
     ipb_program_clear(&command.program);
     ipb_gateway_free(command.gateway);
+    ipb_gateway_seed_free(command.seed);
     g_clear_pointer(&command.runtime, ipb_runtime_unref);
     return command.program.status;
 }
@@ -383,6 +400,7 @@ clear_arguments(GatewayArguments *arguments)
     g_free(arguments->token_file);
     g_free(arguments->base_url);
     g_free(arguments->kernel_name);
+    g_free(arguments->seed_notebook);
     g_strfreev(arguments->client_variables);
     g_strfreev(arguments->inherited_variables);
     g_free(arguments->cors.credentials);
@@ -422,6 +440,8 @@ run_gateway(int argc, char **argv)
          "name of the kernelspec (default: python3)", "NAME"},
         {"force-kernel-name", 0, 0, G_OPTION_ARG_NONE, &arguments.forces_kernel_name,
          "start a kernel whatever name a client gives", NULL},
+        {"seed-notebook", 0, 0, G_OPTION_ARG_FILENAME, &arguments.seed_notebook,
+         "each kernel first runs the code cells of this notebook", "FILE"},
         {"hide-kernels", 0, 0, G_OPTION_ARG_NONE, &arguments.hides_kernels,
          "list no kernels and sessions", NULL},
         {"allow-env", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.client_variables,

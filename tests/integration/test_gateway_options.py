@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import harness
 import pytest
 from gateway_driver import Gateway, contents
+from meeting import Meeting
 
 
 @pytest.fixture
@@ -135,6 +137,95 @@ def test_variables(start: Callable[..., Gateway], place: harness.Place) -> None:
     with start() as gateway:
         assert environment(gateway, **sent) == ["f", "1", None, None, None, None]
         assert gateway.request("POST", "/api/kernels", {"env": []})[0] == 400
+
+
+# --- the seed -------------------------------------------------------------------------------------
+
+
+def write_notebook(path: Path, *sources: str | list[str]) -> str:
+    """The option that names it."""
+    cells = [{"cell_type": "code", "source": source} for source in sources]
+    cells.insert(0, {"cell_type": "markdown", "source": "# not code ("})
+    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "cells": cells}))
+    return f"--seed-notebook={path}"
+
+
+def test_seed(start: Callable[..., Gateway], workspace: Path) -> None:
+    """Each kernel has run the cells when it is in an answer, and counts its own from 1."""
+    seed = write_notebook(workspace / "seed.ipynb", "x = 6", ["def f():\n", "    return x * 7"])
+    with start(seed, "--prespawn=1", "--cull-idle=600") as gateway:
+        (prespawned,) = gateway.request("GET", "/api/kernels")[1]
+        kernels = [prespawned["id"], gateway.start_kernel()]
+        body = {"path": "a", "type": "file"}
+        status, session = gateway.request("POST", "/api/sessions", body)
+        assert status == 201
+        path = f"/api/sessions/{session['id']}"
+        status, changed = gateway.request("PATCH", path, {"kernel": {"name": "python3"}})
+        assert status == 200 and changed["kernel"]["id"] != session["kernel"]["id"]
+        for kernel in [*kernels, changed["kernel"]["id"]]:
+            with gateway.channels(kernel) as client:
+                (result,) = contents(client.run("f()"), "execute_result")
+                assert (result["data"]["text/plain"], result["execution_count"]) == ("42", 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "part"), [("1 / 0", "ZeroDivisionError"), ("import os; os._exit(3)", "3")]
+)
+def test_a_seed_that_fails(
+    start: Callable[..., Gateway], workspace: Path, code: str, part: str
+) -> None:
+    never = str(workspace / "never")
+    with start(write_notebook(workspace / "s.ipynb", code, f"open({never!r}, 'w')")) as gateway:
+        for path, body in (("kernels", {}), ("sessions", {"path": "a", "type": "file"})):
+            status, answer = gateway.request("POST", f"/api/{path}", body)
+            assert (status, answer["reason"]) == (500, "Internal Server Error")
+            assert "seed notebook failed" in answer["message"] and part in answer["message"]
+            assert gateway.request("GET", f"/api/{path}") == (200, [])
+    assert not (workspace / "never").exists()
+
+
+def test_the_end_of_a_kernel_that_runs_the_seed(
+    start: Callable[..., Gateway], workspace: Path
+) -> None:
+    """Its starter gets an error. If the starter leaves, the kernel ends."""
+    begun, never = Meeting(workspace / "begun"), Meeting(workspace / "never")
+    notebook = write_notebook(workspace / "s.ipynb", f"{begun.code}; {never.code}")
+    with start(notebook, "--max-kernels=1") as gateway:
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        connection.request("POST", "/api/kernels")
+        begun.wait()
+        (kernel,) = gateway.request("GET", "/api/kernels")[1]
+        assert gateway.request("DELETE", f"/api/kernels/{kernel['id']}") == (204, None)
+        response = connection.getresponse()
+        assert response.status == 500 and "failed" in json.loads(response.read())["message"]
+        connection.request("POST", "/api/kernels")
+        begun.wait()
+        connection.close()
+        while gateway.request("GET", "/api/kernels")[1]:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (None, "seed.ipynb"),
+        ("{", "byte"),
+        ('{"nbformat": 3, "cells": []}', "nbformat 4"),
+        ('{"nbformat": 4, "cells": {}}', "nbformat 4"),
+        ('{"nbformat": 4, "cells": [{"cell_type": "code", "source": 1}]}', "code cell 1"),
+        ('{"nbformat": 4, "cells": [{"cell_type": "code", "source": ["\\u0000"]}]}', "code cell 1"),
+    ],
+)
+def test_seeds_that_are_refused(
+    run_ipybox: Callable[..., subprocess.CompletedProcess[str]],
+    workspace: Path,
+    text: str | None,
+    part: str,
+) -> None:
+    if text is not None:
+        (workspace / "seed.ipynb").write_text(text)
+    result = run_ipybox("gateway", "--port=0", "--seed-notebook=seed.ipynb")
+    assert result.returncode in (1, 2) and part in result.stderr, result.stderr
 
 
 # --- browsers -------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ struct IpbGateway {
     IpbHttpServer *server;
     GPtrArray *kernels;  /* IpbGatewayKernel; those that are closing as well */
     GPtrArray *endings;  /* Ending, of kernels that are closing */
+    GPtrArray *starts;   /* Start, of kernels that run the seed */
     GPtrArray *channels; /* IpbGatewayChannel */
     IpbGatewaySessions *sessions;
 
@@ -66,6 +67,35 @@ typedef struct {
     IpbHttpRequest *request; /* asked for the end, and is answered then; or NULL */
 } Ending;
 
+/* A kernel that was started for a request, which is answered when the kernel has run the seed. */
+typedef struct Start Start;
+struct Start {
+    IpbGateway *gateway;
+    IpbGatewayKernel *kernel;
+    IpbHttpRequest *request; /* NULL: there is none, or its peer has gone */
+    void (*answer)(Start *start);
+    IpbGatewaySeeding *seeding; /* NULL: there is no seed */
+    /* Of requests for a session: what it is to have, and which one is to get the kernel */
+    IpbJsonDoc *doc;
+    IpbGatewaySessionFields fields;
+    char *session_id;
+};
+
+static void finish_start(const char *failure, void *data);
+
+/* A kernel that has ended can run nothing. */
+static void
+fail_start_of(IpbGateway *gateway, const IpbGatewayKernel *kernel)
+{
+    for (guint i = 0; i < gateway->starts->len; i++) {
+        Start *start = g_ptr_array_index(gateway->starts, i);
+        if (start->kernel == kernel) {
+            finish_start("the kernel was ended", start);
+            return;
+        }
+    }
+}
+
 static void
 report_if_closed(IpbGateway *gateway)
 {
@@ -79,6 +109,7 @@ on_kernel_closed(void *data)
     Ending *ending = data;
     IpbGateway *gateway = ending->gateway;
     IpbHttpRequest *request = ending->request;
+    fail_start_of(gateway, ending->kernel);
     g_ptr_array_remove_fast(gateway->kernels, ending->kernel);
     g_ptr_array_remove_fast(gateway->endings, ending);
     if (request != NULL)
@@ -162,6 +193,81 @@ start_kernel(IpbGateway *gateway, const char *const *env, const char *working_di
     g_ptr_array_add(gateway->kernels, kernel);
     log_line(gateway, "info", "kernel %s starts", id);
     return kernel;
+}
+
+/* --- the seed -------------------------------------------------------------------------------- */
+
+static void
+free_start(Start *start)
+{
+    ipb_gateway_seeding_free(start->seeding);
+    ipb_json_doc_free(start->doc);
+    g_free(start->session_id);
+    g_free(start);
+}
+
+/* A kernel that did not run the whole seed ends. */
+static void
+finish_start(const char *failure, void *data)
+{
+    Start *start = data;
+    IpbGateway *gateway = start->gateway;
+    guint index;
+    g_ptr_array_find(gateway->starts, start, &index);
+    g_ptr_array_steal_index_fast(gateway->starts, index);
+    ipb_gateway_kernel_set_seeding(start->kernel, false);
+    if (ipb_gateway_kernel_is_closing(start->kernel))
+        failure = failure != NULL ? failure : "the kernel was ended";
+    else if (failure != NULL)
+        end_kernel(gateway, start->kernel, NULL);
+    if (failure != NULL) {
+        g_autofree char *message = g_strdup_printf("the seed notebook failed: %s", failure);
+        log_line(gateway, "error", "kernel %s: %s", ipb_gateway_kernel_id(start->kernel), message);
+        if (start->request != NULL)
+            ipb_http_request_answer_error(start->request, 500, message);
+    } else if (start->answer != NULL) {
+        start->answer(start);
+    }
+    free_start(start);
+}
+
+/* No one waits for the kernel any more: it ends, and its start with it. */
+static void
+on_starter_gone(void *data)
+{
+    Start *start = data;
+    start->request = NULL;
+    if (!ipb_gateway_kernel_is_closing(start->kernel))
+        end_kernel(start->gateway, start->kernel, NULL);
+}
+
+/* Takes @start: @kernel runs the seed, and start->answer follows. */
+static void
+seed_kernel(Start *start, IpbGatewayKernel *kernel)
+{
+    IpbGateway *gateway = start->gateway;
+    start->kernel = kernel;
+    g_ptr_array_add(gateway->starts, start);
+    if (gateway->options.seed == NULL) {
+        finish_start(NULL, start);
+        return;
+    }
+    if (start->request != NULL)
+        ipb_http_request_set_gone(start->request, on_starter_gone, start);
+    ipb_gateway_kernel_set_seeding(kernel, true);
+    start->seeding =
+        ipb_gateway_seeding_new(gateway->options.seed, gateway->loop,
+                                ipb_gateway_kernel_session(kernel), finish_start, start);
+}
+
+static Start *
+new_start(IpbGateway *gateway, IpbHttpRequest *request, void (*answer)(Start *start))
+{
+    Start *start = g_new0(Start, 1);
+    start->gateway = gateway;
+    start->request = request;
+    start->answer = answer;
+    return start;
 }
 
 /* NULL: there is none, or it is closing. */
@@ -443,6 +549,15 @@ check_spec(const IpbGateway *gateway, IpbHttpRequest *request, const char *name)
 }
 
 static void
+answer_kernel_started(Start *start)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_gateway_kernel_describe(start->kernel, writer);
+    answer_created(start->gateway, start->request, "kernels", ipb_gateway_kernel_id(start->kernel),
+                   writer);
+}
+
+static void
 on_start_kernel(IpbHttpRequest *request, void *data)
 {
     g_autoptr(IpbJsonDoc) doc = NULL;
@@ -462,13 +577,10 @@ on_start_kernel(IpbHttpRequest *request, void *data)
         return;
     }
     IpbGatewayKernel *kernel = start_kernel(data, (const char *const *) env, working_dir, &error);
-    if (kernel == NULL) {
+    if (kernel == NULL)
         ipb_http_request_answer_error(request, status_of(error), error->message);
-        return;
-    }
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_gateway_kernel_describe(kernel, writer);
-    answer_created(data, request, "kernels", ipb_gateway_kernel_id(kernel), writer);
+    else
+        seed_kernel(new_start(data, request, answer_kernel_started), kernel);
 }
 
 /* --- changing a kernel ----------------------------------------------------------------------- */
@@ -517,25 +629,45 @@ need_session(IpbGateway *gateway, IpbHttpRequest *request)
     return session;
 }
 
-/* The kernel that a client names by its id, else a new one. NULL: the request is answered. */
-static IpbGatewayKernel *
-get_kernel(IpbGateway *gateway, IpbHttpRequest *request, const IpbGatewaySessionFields *fields)
+/* Takes @start, whose answer follows with the kernel that the client names by its id, or else with
+ * a new one. */
+static void
+get_kernel(Start *start)
 {
-    if (fields->kernel_id != NULL) {
-        IpbGatewayKernel *kernel = find_kernel(gateway, fields->kernel_id);
-        if (kernel == NULL) {
-            g_autofree char *message = g_strdup_printf("No such kernel: %s", fields->kernel_id);
-            ipb_http_request_answer_error(request, 400, message);
-        }
-        return kernel;
-    }
-    if (!check_spec(gateway, request, fields->kernel_name))
-        return NULL;
+    IpbGateway *gateway = start->gateway;
+    const IpbGatewaySessionFields *fields = &start->fields;
     g_autoptr(GError) error = NULL;
-    IpbGatewayKernel *kernel = start_kernel(gateway, NULL, NULL, &error);
-    if (kernel == NULL)
-        ipb_http_request_answer_error(request, status_of(error), error->message);
-    return kernel;
+    if (fields->kernel_id != NULL) {
+        start->kernel = find_kernel(gateway, fields->kernel_id);
+        if (start->kernel != NULL) {
+            start->answer(start);
+        } else {
+            g_autofree char *message = g_strdup_printf("No such kernel: %s", fields->kernel_id);
+            ipb_http_request_answer_error(start->request, 400, message);
+        }
+    } else if (check_spec(gateway, start->request, fields->kernel_name)) {
+        IpbGatewayKernel *kernel = start_kernel(gateway, NULL, NULL, &error);
+        if (kernel != NULL) {
+            seed_kernel(start, kernel);
+            return;
+        }
+        ipb_http_request_answer_error(start->request, status_of(error), error->message);
+    }
+    free_start(start);
+}
+
+/* NULL: the body is wrong, and the request is answered. */
+static Start *
+new_session_start(IpbGateway *gateway, IpbHttpRequest *request, void (*answer)(Start *start))
+{
+    Start *start = new_start(gateway, request, answer);
+    g_autoptr(GError) error = NULL;
+    if (ipb_gateway_session_fields_parse(ipb_http_request_body(request), &start->doc,
+                                         &start->fields, &error))
+        return start;
+    ipb_http_request_answer_error(request, 400, error->message);
+    free_start(start);
+    return NULL;
 }
 
 static void
@@ -565,17 +697,29 @@ on_get_session(IpbHttpRequest *request, void *data)
         answer_session(request, session);
 }
 
-/* NULL: the request is answered. */
-static IpbGatewaySession *
-make_session(IpbGateway *gateway, IpbHttpRequest *request, const IpbGatewaySessionFields *fields)
+static void
+answer_session_created(const IpbGateway *gateway, IpbHttpRequest *request,
+                       const IpbGatewaySession *session)
 {
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_gateway_session_describe(session, writer);
+    answer_created(gateway, request, "sessions", ipb_gateway_session_id(session), writer);
+}
+
+static void
+answer_with_new_session(Start *start)
+{
+    IpbGatewaySessions *sessions = start->gateway->sessions;
     g_autoptr(GError) error = NULL;
-    if (!ipb_gateway_sessions_check_room(gateway->sessions, &error)) {
-        ipb_http_request_answer_error(request, status_of(error), error->message);
-        return NULL;
+    if (ipb_gateway_sessions_check_room(sessions, &error)) {
+        const IpbGatewaySession *session =
+            ipb_gateway_sessions_add(sessions, &start->fields, start->kernel);
+        answer_session_created(start->gateway, start->request, session);
+        return;
     }
-    IpbGatewayKernel *kernel = get_kernel(gateway, request, fields);
-    return kernel != NULL ? ipb_gateway_sessions_add(gateway->sessions, fields, kernel) : NULL;
+    ipb_http_request_answer_error(start->request, status_of(error), error->message);
+    if (start->fields.kernel_id == NULL)
+        end_kernel(start->gateway, start->kernel, NULL);
 }
 
 /* As in Jupyter, a session that has this path already is the answer. */
@@ -583,55 +727,63 @@ static void
 on_create_session(IpbHttpRequest *request, void *data)
 {
     IpbGateway *gateway = data;
-    IpbGatewaySessionFields fields;
-    g_autoptr(IpbJsonDoc) doc = NULL;
+    Start *start = new_session_start(gateway, request, answer_with_new_session);
+    if (start == NULL)
+        return;
+    const IpbGatewaySession *session = NULL;
     g_autoptr(GError) error = NULL;
-    if (!ipb_gateway_session_fields_parse(ipb_http_request_body(request), &doc, &fields, &error)) {
-        ipb_http_request_answer_error(request, 400, error->message);
-        return;
-    }
-    if (fields.path == NULL || fields.type == NULL) {
+    if (start->fields.path == NULL || start->fields.type == NULL) {
         ipb_http_request_answer_error(request, 400,
-                                      fields.path == NULL ? "Missing field in JSON data: path"
-                                                          : "Missing field in JSON data: type");
+                                      start->fields.path == NULL
+                                          ? "Missing field in JSON data: path"
+                                          : "Missing field in JSON data: type");
+    } else if ((session = ipb_gateway_sessions_find_path(gateway->sessions, start->fields.path)) !=
+               NULL) {
+        answer_session_created(gateway, request, session);
+    } else if (!ipb_gateway_sessions_check_room(gateway->sessions, &error)) {
+        ipb_http_request_answer_error(request, status_of(error), error->message);
+    } else {
+        get_kernel(start);
         return;
     }
-    IpbGatewaySession *session = ipb_gateway_sessions_find_path(gateway->sessions, fields.path);
-    if (session == NULL)
-        session = make_session(gateway, request, &fields);
-    if (session == NULL)
-        return;
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_gateway_session_describe(session, writer);
-    answer_created(gateway, request, "sessions", ipb_gateway_session_id(session), writer);
+    free_start(start);
 }
 
 /* Another kernel replaces the session's, which ends, as in Jupyter. */
 static void
-on_patch_session(IpbHttpRequest *request, void *data)
+answer_with_changed_session(Start *start)
 {
-    IpbGateway *gateway = data;
-    IpbGatewaySessionFields fields;
-    g_autoptr(IpbJsonDoc) doc = NULL;
-    g_autoptr(GError) error = NULL;
-    IpbGatewaySession *session = need_session(gateway, request);
-    if (session == NULL)
-        return;
-    if (!ipb_gateway_session_fields_parse(ipb_http_request_body(request), &doc, &fields, &error)) {
-        ipb_http_request_answer_error(request, 400, error->message);
+    IpbGateway *gateway = start->gateway;
+    IpbGatewaySession *session = ipb_gateway_sessions_find(gateway->sessions, start->session_id);
+    if (session == NULL) { /* it was deleted while its new kernel ran the seed */
+        ipb_http_request_answer_error(start->request, 404, "the session was deleted");
+        end_kernel(gateway, start->kernel, NULL);
         return;
     }
     IpbGatewayKernel *before = ipb_gateway_session_kernel(session);
-    IpbGatewayKernel *kernel = before;
-    if (fields.kernel_id != NULL || fields.kernel_name != NULL)
-        kernel = get_kernel(gateway, request, &fields);
-    if (kernel == NULL)
-        return;
-    ipb_gateway_session_update(session, &fields);
-    ipb_gateway_session_set_kernel(session, kernel);
-    if (kernel != before)
+    ipb_gateway_session_update(session, &start->fields);
+    ipb_gateway_session_set_kernel(session, start->kernel);
+    if (start->kernel != before)
         end_kernel(gateway, before, NULL);
-    answer_session(request, session);
+    answer_session(start->request, session);
+}
+
+static void
+on_patch_session(IpbHttpRequest *request, void *data)
+{
+    const IpbGatewaySession *session = need_session(data, request);
+    Start *start =
+        session != NULL ? new_session_start(data, request, answer_with_changed_session) : NULL;
+    if (start == NULL)
+        return;
+    start->session_id = g_strdup(ipb_gateway_session_id(session));
+    if (start->fields.kernel_id != NULL || start->fields.kernel_name != NULL) {
+        get_kernel(start);
+        return;
+    }
+    start->kernel = ipb_gateway_session_kernel(session);
+    start->answer(start);
+    free_start(start);
 }
 
 static void
@@ -706,6 +858,7 @@ ipb_gateway_new(const IpbGatewayOptions *options)
     gateway->loop = ipb_loop_ref(ipb_runtime_loop(options->runtime));
     gateway->kernels = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_gateway_kernel_free);
     gateway->endings = g_ptr_array_new_with_free_func(g_free);
+    gateway->starts = g_ptr_array_new_with_free_func((GDestroyNotify) free_start);
     gateway->channels = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_gateway_channel_free);
     gateway->sessions = ipb_gateway_sessions_new();
     IpbHttpServerOptions server = IPB_HTTP_SERVER_OPTIONS;
@@ -748,9 +901,12 @@ ipb_gateway_listen(IpbGateway *gateway, const char *host, unsigned port, GError 
 bool
 ipb_gateway_prespawn(IpbGateway *gateway, unsigned n, GError **error)
 {
-    for (unsigned i = 0; i < n; i++)
-        if (start_kernel(gateway, NULL, NULL, error) == NULL)
+    for (unsigned i = 0; i < n; i++) {
+        IpbGatewayKernel *kernel = start_kernel(gateway, NULL, NULL, error);
+        if (kernel == NULL)
             return false;
+        seed_kernel(new_start(gateway, NULL, NULL), kernel);
+    }
     return true;
 }
 
@@ -791,6 +947,7 @@ ipb_gateway_free(IpbGateway *gateway)
     g_ptr_array_unref(gateway->channels);
     g_ptr_array_unref(gateway->kernels);
     g_ptr_array_unref(gateway->endings);
+    g_ptr_array_unref(gateway->starts);
     ipb_gateway_sessions_free(gateway->sessions);
     ipb_loop_unref(gateway->loop);
     ipb_runtime_unref(gateway->options.runtime);

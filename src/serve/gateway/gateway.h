@@ -9,6 +9,7 @@
 
 #include "http/gate.h"
 #include "http/server.h"
+#include "serve/gateway/seed.h"
 #include "session/session.h"
 
 typedef struct IpbGateway IpbGateway;
@@ -19,9 +20,10 @@ typedef struct {
      * that they point to. */
     const IpbSessionOptions *session;
     unsigned max_kernels;
-    const char *kernel_name; /* of the kernelspec */
-    bool takes_all_names;    /* a kernel starts, whatever the name is that a client gives */
-    bool hides_kernels;      /* kernels and sessions are not listed */
+    const char *kernel_name;    /* of the kernelspec */
+    bool takes_all_names;       /* a kernel starts, whatever the name is that a client gives */
+    const IpbGatewaySeed *seed; /* each kernel runs it first; NULL: nothing */
+    bool hides_kernels;         /* kernels and sessions are not listed */
     /* Names of variables that clients may set for their kernels, besides KERNEL_…; NULL: none */
     const char *const *client_variables;
     unsigned idle_s;       /* how long a kernel may be idle before it ends; 0: for ever */

@@ -44,7 +44,7 @@ OPTIONS = {
     "max_age": "--max-age",
     "max_kernels": "--max-kernels",
     "prespawn_count": "--prespawn",
-    "seed_uri": "--seed",
+    "seed_uri": "--seed-notebook",
 }
 
 
@@ -80,9 +80,7 @@ def start(settings: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
     else:
         command, pattern = kernel_gateway_command(settings), r"is available at http://\S+:(\d+)"
     environ = os.environ | {"IPYBOX_GATEWAY_TOKEN": settings["auth_token"]}
-    # Kernels of ipykernel end when their server was killed, too.
-    end = signal.SIGTERM if os.environ["GATEWAY_SERVER"] == "ipybox" else signal.SIGKILL
-    return running(command, environ, pattern, end=end, patience_s=20)
+    return running(command, environ, pattern, end=signal.SIGTERM, patience_s=20)
 
 
 class App(UserDict[str, Any]):
@@ -94,7 +92,6 @@ class App(UserDict[str, Any]):
         self.started: dict[str, Any] | None = None
         self.port_of_started = 0
         self.server = contextlib.ExitStack()
-        self.start_early()
 
     @property
     def port(self) -> int:
@@ -104,15 +101,11 @@ class App(UserDict[str, Any]):
             self.started = dict(self.settings)
         return self.port_of_started
 
-    def start_early(self) -> None:
-        """The test gives the kernels a moment to start, and not the first request."""
-        if "prespawn_count" in self.settings:
-            assert self.port
-
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
         self.settings[name.removeprefix("kg_")] = value
-        self.start_early()
+        if "prespawn_count" in self.settings:  # the test gives the kernels a moment to start
+            assert self.port
 
 
 def read_argument(argument: str) -> tuple[str, Any]:
