@@ -33,7 +33,7 @@ IN_PROCESS = {
 ONLINE = {"TestRemoteSeedURI::test_seed"}
 N_OVER_HTTP = 28
 # Its own server takes seconds to start, so two processes share the tests.
-PARTS = {"TestDefaults": 18, "not TestDefaults": 10}
+PARTS = {"TestDefaults": 19, "not TestDefaults": 9}
 
 
 def run_tests(server: str, ipybox: str, tmp_path: Path, *options: str) -> dict[str, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -289,6 +290,31 @@ def test_every_origin(
         assert ask(gateway, "OPTIONS", "/api", **page, **preflight)[0] == 204
     refused = run_ipybox("gateway", "--port=0", "--allow-origin=*")
     assert refused.returncode == 2 and "set a token" in refused.stderr
+
+
+# --- the description ------------------------------------------------------------------------------
+
+
+def test_description(start: Callable[..., Gateway]) -> None:
+    """It names each path with its methods: those that OPTIONS says."""
+    with start("--base-url=/base") as gateway:
+        status, description = gateway.request("GET", "/base/api/swagger.json")
+        assert status == 200 and description["swagger"] == "2.0"
+        assert description["basePath"] == "/base"
+        assert gateway.request("GET", "/base/api/swagger.yaml") == (200, description)
+        content_type = ask(gateway, "GET", "/base/api/swagger.yaml")[1]["Content-Type"]
+        assert content_type == "text/x-yaml"
+        paths = description["paths"]
+        assert {"/api/kernels", "/api/sessions/{session_id}"} <= paths.keys()
+        for path, operations in paths.items():
+            status, headers = ask(
+                gateway, "OPTIONS", f"/base{path.replace('{', '').replace('}', '')}"
+            )
+            allowed = headers["Allow"].lower().split(", ")
+            assert (status, sorted(operations)) == (200, sorted(allowed)), path
+            for operation in operations.values():
+                names = [one["name"] for one in operation["parameters"] if one["in"] == "path"]
+                assert names == re.findall("{(.*?)}", path)
 
 
 # --- the command line -----------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 #include "serve/gateway/channel.h"
 #include "serve/gateway/kernel.h"
 #include "serve/gateway/sessions.h"
+#include "serve/gateway/swagger.h"
 
 /* WebSockets included. */
 #define MAX_CONNECTIONS 1024
@@ -399,6 +400,32 @@ on_get_api(IpbHttpRequest *request, void *data)
     ipb_json_member_string(writer, "version", IPYBOX_VERSION);
     ipb_json_end_object(writer);
     answer_json(request, 200, writer);
+}
+
+static char *make_description(const IpbGateway *gateway, size_t *ret_size);
+
+static void
+answer_description(const IpbGateway *gateway, IpbHttpRequest *request, const char *content_type)
+{
+    size_t size;
+    char *text = make_description(gateway, &size);
+    g_autoptr(GBytes) body = g_bytes_new_take(text, size);
+    IpbHttpAnswer answer = {.status = 200, .content_type = content_type, .body = body};
+    if (!ipb_http_request_answer(request, &answer))
+        ipb_http_request_answer_error(request, 503, "too many answers wait to be read");
+}
+
+static void
+on_get_description(IpbHttpRequest *request, void *data)
+{
+    answer_description(data, request, NULL);
+}
+
+/* JSON is YAML, too. */
+static void
+on_get_yaml(IpbHttpRequest *request, void *data)
+{
+    answer_description(data, request, "text/x-yaml");
 }
 
 static void
@@ -845,7 +872,17 @@ static const IpbHttpRoute ROUTES[] = {
     {"GET", "/api/sessions/@", IPB_HTTP_BODY_NONE, APPLICATION, on_get_session},
     {"PATCH", "/api/sessions/@", IPB_HTTP_BODY_OPTIONAL, APPLICATION, on_patch_session},
     {"DELETE", "/api/sessions/@", IPB_HTTP_BODY_NONE, APPLICATION, on_delete_session},
+    {"GET", "/api/swagger.json", IPB_HTTP_BODY_NONE, APPLICATION, on_get_description},
+    {"GET", "/api/swagger.yaml", IPB_HTTP_BODY_NONE, APPLICATION, on_get_yaml},
 };
+
+static char *
+make_description(const IpbGateway *gateway, size_t *ret_size)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_gateway_swagger_write(ROUTES, G_N_ELEMENTS(ROUTES), gateway->options.base_path, writer);
+    return ipb_json_writer_finish(writer, ret_size);
+}
 
 /* --- life ------------------------------------------------------------------------------------ */
 
