@@ -365,6 +365,9 @@ find_wrong(const GatewayArguments *arguments)
         return "--prespawn must be a number from 0 to --max-kernels";
     if (!is_text_of(arguments->kernel_name, MAX_KERNEL_NAME, "-._"))
         return "--kernel-name must have letters, digits, \"-\", \".\" and \"_\" only, at most 100";
+    for (char **origin = arguments->listen.origins; origin != NULL && *origin != NULL; origin++)
+        if (!is_header(*origin))
+            return "--allow-origin must be an origin, such as http://localhost:3000, or *";
     if (!are_variables(arguments->client_variables) ||
         !are_variables(arguments->inherited_variables))
         return "--allow-env and --inherit-env must name at most 100 variables each";

@@ -336,6 +336,7 @@ def test_description(start: Callable[..., Gateway]) -> None:
         "--allow-env=A=b",
         "--allow-env=",
         "--inherit-env=A B",
+        "--allow-origin=http://a\r\nb",
         "--allow-credentials=yes",
         "--allow-headers=a\r\nb",
         "--allow-methods=é",

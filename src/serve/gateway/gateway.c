@@ -74,6 +74,8 @@ struct Start {
     IpbGateway *gateway;
     IpbGatewayKernel *kernel;
     IpbHttpRequest *request; /* NULL: there is none, or its peer has gone */
+    /* The last thing that it does is to answer the request: the next one of its connection may be
+     * handled in that call. */
     void (*answer)(Start *start);
     IpbGatewaySeeding *seeding; /* NULL: there is no seed */
     /* Of requests for a session: what it is to have, and which one is to get the kernel */
@@ -744,9 +746,9 @@ answer_with_new_session(Start *start)
         answer_session_created(start->gateway, start->request, session);
         return;
     }
-    ipb_http_request_answer_error(start->request, status_of(error), error->message);
     if (start->fields.kernel_id == NULL)
         end_kernel(start->gateway, start->kernel, NULL);
+    ipb_http_request_answer_error(start->request, status_of(error), error->message);
 }
 
 /* As in Jupyter, a session that has this path already is the answer. */
@@ -783,8 +785,8 @@ answer_with_changed_session(Start *start)
     IpbGateway *gateway = start->gateway;
     IpbGatewaySession *session = ipb_gateway_sessions_find(gateway->sessions, start->session_id);
     if (session == NULL) { /* it was deleted while its new kernel ran the seed */
-        ipb_http_request_answer_error(start->request, 404, "the session was deleted");
         end_kernel(gateway, start->kernel, NULL);
+        ipb_http_request_answer_error(start->request, 404, "the session was deleted");
         return;
     }
     IpbGatewayKernel *before = ipb_gateway_session_kernel(session);
