@@ -6,6 +6,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -204,6 +205,43 @@ def test_the_end_of_a_kernel_that_runs_the_seed(
         connection.close()
         while gateway.request("GET", "/api/kernels")[1]:
             pass
+
+
+def test_requests_in_a_row(start: Callable[..., Gateway], workspace: Path) -> None:
+    """Requests that are sent at once are answered in order, each when its kernel has failed."""
+    with start(write_notebook(workspace / "s.ipynb", "1 / 0"), "--max-kernels=4") as gateway:
+        head = f"HTTP/1.1\r\nHost: localhost:{gateway.port}\r\n"
+        with socket.create_connection(("127.0.0.1", gateway.port)) as connection:
+            start_one = f"POST /api/kernels {head}\r\n"
+            text = start_one * 3 + f"GET /api/kernels {head}Connection: close\r\n\r\n"
+            connection.sendall(text.encode())
+            answers = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        assert re.findall(r"HTTP/1.1 (\d+)", answers) == ["500"] * 3 + ["200"]
+        assert answers.endswith("\r\n\r\n[]")
+
+
+def test_a_client_that_leaves_while_its_kernel_ends(
+    start: Callable[..., Gateway], token: str
+) -> None:
+    """The gateway has a token: who has left is no process of this user any more."""
+    authorization = {"Authorization": "token secret"}
+    with start("--max-kernels=1", token) as gateway:
+        for _ in range(3):
+            status, kernel = gateway.request("POST", "/api/kernels", {}, **authorization)
+            assert status == 201
+            path = f"/api/kernels/{kernel['id']}"
+            head = f"HTTP/1.1\r\nHost: localhost:{gateway.port}\r\nAuthorization: token secret\r\n"
+            with socket.create_connection(("127.0.0.1", gateway.port)) as connection:
+                connection.sendall(f"DELETE {path} {head}\r\n".encode())
+            while gateway.request("GET", path, **authorization)[0] == 200:
+                pass
+            # It counts until it has ended.
+            while True:
+                status, kernel = gateway.request("POST", "/api/kernels", {}, **authorization)
+                if status == 201:
+                    break
+            path = f"/api/kernels/{kernel['id']}"
+            assert gateway.request("DELETE", path, **authorization)[0] == 204
 
 
 @pytest.mark.parametrize(
