@@ -136,6 +136,27 @@ complete -c ipybox -n '__ipybox_is gateway' -l max-kernels -x -d 'Maximum number
 complete -c ipybox -n '__ipybox_is gateway' -l cull-idle -x \
     -d 'End kernels that idle for this many seconds'
 complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'End kernels with clients, too'
+complete -c ipybox -n '__ipybox_is gateway' -l prespawn -x -d 'Start this number of kernels now'
+complete -c ipybox -n '__ipybox_is gateway' -l seed-notebook -rF \
+    -d 'Each kernel first runs this notebook'
+complete -c ipybox -n '__ipybox_is gateway' -l kernel-name -x -d 'Name of the kernelspec'
+complete -c ipybox -n '__ipybox_is gateway' -l force-kernel-name \
+    -d 'Start a kernel whatever name a client gives'
+complete -c ipybox -n '__ipybox_is gateway' -l hide-kernels -d 'List no kernels and sessions'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-env -x \
+    -d 'Clients may set this variable of their kernels'
+complete -c ipybox -n '__ipybox_is gateway' -l inherit-env -x \
+    -d 'Kernels get this variable of the gateway'
+complete -c ipybox -n '__ipybox_is gateway' -l base-url -x -d 'Path before all paths of requests'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-credentials -x \
+    -d 'Header Access-Control-Allow-Credentials'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-headers -x \
+    -d 'Header Access-Control-Allow-Headers'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-methods -x \
+    -d 'Header Access-Control-Allow-Methods'
+complete -c ipybox -n '__ipybox_is gateway' -l expose-headers -x \
+    -d 'Header Access-Control-Expose-Headers'
+complete -c ipybox -n '__ipybox_is gateway' -l max-age -x -d 'Header Access-Control-Max-Age'
 
 set -l with_value -s --settings -c --command --workspace --control-fd --violation-log
 complete -c ipybox -n '__ipybox_is sandbox' \

@@ -4,6 +4,7 @@
  * it, ends it in order.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "cli/cli.h"
@@ -21,6 +22,13 @@
 /* Variables with this prefix go to kernels. Two of them name the tool server. */
 #define KERNEL_PREFIX "KERNEL_ENV_"
 #define MAX_TOKEN_SIZE 1024
+#define DEFAULT_KERNEL_NAME "python3"
+#define MAX_KERNEL_NAME 100
+#define MAX_BASE_URL 256
+/* Bytes of the value of a header */
+#define MAX_HEADER 1024
+/* Variables of the gateway that kernels get by --inherit-env */
+#define MAX_INHERITED 100
 
 typedef struct {
     IpbListenArguments listen;
@@ -29,6 +37,17 @@ typedef struct {
     int max_kernels;
     int idle_s;
     int culls_connected;
+    char *base_url;
+    char *kernel_name;
+    int forces_kernel_name;
+    int n_prespawned;
+    int hides_kernels;
+    char *seed_notebook;
+    char **client_variables;
+    char **inherited_variables;
+    struct {
+        char *credentials, *headers, *methods, *exposed, *max_age;
+    } cors;
     char *log_level;
 } GatewayArguments;
 
@@ -36,6 +55,7 @@ typedef struct {
     IpbProgram program;
     IpbRuntime *runtime;
     IpbGateway *gateway;
+    IpbGatewaySeed *seed;
 } GatewayCommand;
 
 static void
@@ -81,8 +101,14 @@ read_token(const GatewayArguments *arguments, char **ret_token, GError **error)
     return true;
 }
 
+static bool
+allows_all_origins(const IpbListenArguments *listen)
+{
+    return listen->origins != NULL && g_strv_contains((const char *const *) listen->origins, "*");
+}
+
 /* Admits clients that have the token. Without a token it admits the user's own processes on this
- * machine. */
+ * machine, and a browser is one of them. */
 static IpbHttpGate *
 make_gate(const GatewayArguments *arguments, GError **error)
 {
@@ -97,8 +123,16 @@ make_gate(const GatewayArguments *arguments, GError **error)
                     ipb_listen_arguments_host(&arguments->listen));
         return NULL;
     }
+    if (token == NULL && allows_all_origins(&arguments->listen)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "with --allow-origin=* each web page could run code here: set a token, "
+                            "with --token-file or in " TOKEN_VARIABLE);
+        return NULL;
+    }
     IpbHttpGate *gate = ipb_http_gate_new();
     ipb_http_gate_take_query_token(gate);
+    if (allows_all_origins(&arguments->listen))
+        ipb_http_gate_allow_all_origins(gate);
     ipb_http_gate_set_hint(
         gate, "the gateway's token is missing or wrong; only a gateway without a token accepts "
               "requests without one, and only of its own user on this machine");
@@ -130,6 +164,39 @@ find_tool_server(IpbSessionOptions *session, GError **error)
     return true;
 }
 
+/* The variables of the gateway that --inherit-env names, those that are set: "NAME=value". */
+static char **
+read_inherited(const GatewayArguments *arguments)
+{
+    g_autoptr(GPtrArray) env = g_ptr_array_new();
+    for (char **name = arguments->inherited_variables; name != NULL && *name != NULL; name++) {
+        const char *value = getenv(*name);
+        if (value != NULL)
+            g_ptr_array_add(env, g_strdup_printf("%s=%s", *name, value));
+    }
+    g_ptr_array_add(env, NULL);
+    return (char **) g_ptr_array_steal(env, NULL);
+}
+
+/* Requests without an Origin get the allowed one if there is only one, as from Jupyter's gateway.
+ */
+static IpbHttpCors
+get_cors(const GatewayArguments *arguments)
+{
+    char **origins = arguments->listen.origins;
+    bool is_one = origins != NULL && origins[0] != NULL && origins[1] == NULL;
+    return (IpbHttpCors){
+        .origin = allows_all_origins(&arguments->listen) ? "*"
+                  : is_one                               ? origins[0]
+                                                         : NULL,
+        .credentials = arguments->cors.credentials,
+        .headers = arguments->cors.headers,
+        .methods = arguments->cors.methods,
+        .exposed = arguments->cors.exposed,
+        .max_age = arguments->cors.max_age,
+    };
+}
+
 static bool
 open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
              const IpbSessionOptions *session, GError **error)
@@ -151,6 +218,13 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
         .runtime = command->runtime,
         .session = session,
         .max_kernels = (unsigned) arguments->max_kernels,
+        .kernel_name = arguments->kernel_name,
+        .takes_all_names = arguments->forces_kernel_name,
+        .hides_kernels = arguments->hides_kernels,
+        .seed = command->seed,
+        .client_variables = (const char *const *) arguments->client_variables,
+        .base_path = arguments->base_url,
+        .cors = get_cors(arguments),
         .idle_s = (unsigned) arguments->idle_s,
         .culls_connected = arguments->culls_connected,
         .gate = gate,
@@ -158,6 +232,7 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
     });
     return ipb_gateway_listen(command->gateway, ipb_listen_arguments_host(&arguments->listen),
                               (unsigned) arguments->listen.port, error) &&
+           ipb_gateway_prespawn(command->gateway, (unsigned) arguments->n_prespawned, error) &&
            ipb_program_end_with_input(&command->program, ipb_runtime_loop(command->runtime), error);
 }
 
@@ -181,11 +256,25 @@ check_sandbox_config(const char *path, GError **error)
     return policy != NULL;
 }
 
+/* *ret_seed is NULL if there is none. */
+static bool
+read_seed(const GatewayArguments *arguments, IpbGatewaySeed **ret_seed, GError **error)
+{
+    if (arguments->seed_notebook == NULL)
+        return true;
+    *ret_seed = ipb_gateway_seed_read(arguments->seed_notebook, error);
+    if (*ret_seed == NULL)
+        g_prefix_error(error, "--seed-notebook: ");
+    return *ret_seed != NULL;
+}
+
 static int
 serve(const GatewayArguments *arguments)
 {
     GatewayCommand command = {0};
+    g_auto(GStrv) inherited = read_inherited(arguments);
     IpbSessionOptions session = {
+        .kernel_env = (const char *const *) inherited,
         .workspace = arguments->kernel.workspace,
         .approval = IPB_APPROVAL_DENY, /* kernels call the tools of the tool server */
         .approval_timeout_ms = -1,
@@ -198,6 +287,7 @@ serve(const GatewayArguments *arguments)
         check_workspace(arguments->kernel.workspace, &error) &&
         find_tool_server(&session, &error) &&
         check_sandbox_config(arguments->kernel.sandbox_config, &error) &&
+        read_seed(arguments, &command.seed, &error) &&
         open_gateway(&command, arguments, &session, &error)) {
         ipb_listen_arguments_report(&arguments->listen, ipb_gateway_port(command.gateway), NULL);
         ipb_runtime_start(command.runtime);
@@ -208,24 +298,120 @@ serve(const GatewayArguments *arguments)
     }
     ipb_program_clear(&command.program);
     ipb_gateway_free(command.gateway);
+    ipb_gateway_seed_free(command.seed);
     g_clear_pointer(&command.runtime, ipb_runtime_unref);
     return command.program.status;
 }
 
 /* --- the command line ------------------------------------------------------------------------- */
 
+/* Is it NULL, or does it have from 1 to @max_size characters, letters, digits and @others? */
 static bool
-check_arguments(const GatewayArguments *arguments, GError **error)
+is_text_of(const char *text, size_t max_size, const char *others)
 {
-    const char *wrong = NULL;
+    if (text == NULL)
+        return true;
+    for (const char *at = text; *at != '\0'; at++)
+        if (!g_ascii_isalnum(*at) && strchr(others, *at) == NULL)
+            return false;
+    return *text != '\0' && strlen(text) <= max_size;
+}
+
+static bool
+is_header(const char *value)
+{
+    return is_text_of(value, MAX_HEADER, " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~");
+}
+
+static bool
+are_variables(char **names)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++)
+        if (i == MAX_INHERITED || !is_text_of(names[i], MAX_HEADER, "_"))
+            return false;
+    return true;
+}
+
+/* "/some/path" without a slash at its end; NULL for "/". */
+static bool
+normalize_base_url(char **base_url, GError **error)
+{
+    char *text = *base_url;
+    if (text == NULL)
+        return true;
+    if (text[0] != '/' || strstr(text, "//") != NULL ||
+        !is_text_of(text, MAX_BASE_URL, "/-._~%!$&'()*+,;=:@")) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "--base-url must be a path such as /some/path, as clients send it, of at most "
+                    "%d bytes",
+                    MAX_BASE_URL);
+        return false;
+    }
+    if (g_str_has_suffix(text, "/"))
+        text[strlen(text) - 1] = '\0';
+    if (*text == '\0')
+        g_clear_pointer(base_url, g_free);
+    return true;
+}
+
+static const char *
+find_wrong(const GatewayArguments *arguments)
+{
     if (arguments->max_kernels < 1)
-        wrong = "--max-kernels must be at least 1";
-    else if (arguments->idle_s < 0)
-        wrong = "--cull-idle must be 0 or a number of seconds";
+        return "--max-kernels must be at least 1";
+    if (arguments->idle_s < 0)
+        return "--cull-idle must be 0 or a number of seconds";
+    if (arguments->n_prespawned < 0 || arguments->n_prespawned > arguments->max_kernels)
+        return "--prespawn must be a number from 0 to --max-kernels";
+    if (!is_text_of(arguments->kernel_name, MAX_KERNEL_NAME, "-._"))
+        return "--kernel-name must have letters, digits, \"-\", \".\" and \"_\" only, at most 100";
+    for (char **origin = arguments->listen.origins; origin != NULL && *origin != NULL; origin++)
+        if (!is_header(*origin))
+            return "--allow-origin must be an origin, such as http://localhost:3000, or *";
+    if (!are_variables(arguments->client_variables) ||
+        !are_variables(arguments->inherited_variables))
+        return "--allow-env and --inherit-env must name at most 100 variables each";
+    if (arguments->cors.credentials != NULL && strcmp(arguments->cors.credentials, "true") != 0 &&
+        strcmp(arguments->cors.credentials, "false") != 0)
+        return "--allow-credentials must be true or false";
+    if (!is_header(arguments->cors.headers) || !is_header(arguments->cors.methods) ||
+        !is_header(arguments->cors.exposed))
+        return "--allow-headers, --allow-methods and --expose-headers must be values of a header";
+    if (!is_text_of(arguments->cors.max_age, 10, "") ||
+        (arguments->cors.max_age != NULL &&
+         strspn(arguments->cors.max_age, "0123456789") != strlen(arguments->cors.max_age)))
+        return "--max-age must be a number of seconds";
+    return NULL;
+}
+
+static bool
+check_arguments(GatewayArguments *arguments, GError **error)
+{
+    const char *wrong = find_wrong(arguments);
     if (wrong != NULL)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, wrong);
-    return wrong == NULL && ipb_listen_arguments_check(&arguments->listen, error) &&
+    return wrong == NULL && normalize_base_url(&arguments->base_url, error) &&
+           ipb_listen_arguments_check(&arguments->listen, error) &&
            (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error));
+}
+
+static void
+clear_arguments(GatewayArguments *arguments)
+{
+    ipb_listen_arguments_clear(&arguments->listen);
+    ipb_kernel_arguments_clear(&arguments->kernel);
+    g_free(arguments->token_file);
+    g_free(arguments->base_url);
+    g_free(arguments->kernel_name);
+    g_free(arguments->seed_notebook);
+    g_strfreev(arguments->client_variables);
+    g_strfreev(arguments->inherited_variables);
+    g_free(arguments->cors.credentials);
+    g_free(arguments->cors.headers);
+    g_free(arguments->cors.methods);
+    g_free(arguments->cors.exposed);
+    g_free(arguments->cors.max_age);
+    g_free(arguments->log_level);
 }
 
 static int
@@ -251,12 +437,40 @@ run_gateway(int argc, char **argv)
          "end kernels without clients that idle for this time (default: 0, never)", "SECONDS"},
         {"cull-connected", 0, 0, G_OPTION_ARG_NONE, &arguments.culls_connected,
          "with --cull-idle: end kernels with clients, too", NULL},
+        {"prespawn", 0, 0, G_OPTION_ARG_INT, &arguments.n_prespawned,
+         "start this number of kernels now (default: 0)", "N"},
+        {"kernel-name", 0, 0, G_OPTION_ARG_STRING, &arguments.kernel_name,
+         "name of the kernelspec (default: python3)", "NAME"},
+        {"force-kernel-name", 0, 0, G_OPTION_ARG_NONE, &arguments.forces_kernel_name,
+         "start a kernel whatever name a client gives", NULL},
+        {"seed-notebook", 0, 0, G_OPTION_ARG_FILENAME, &arguments.seed_notebook,
+         "each kernel first runs the code cells of this notebook", "FILE"},
+        {"hide-kernels", 0, 0, G_OPTION_ARG_NONE, &arguments.hides_kernels,
+         "list no kernels and sessions", NULL},
+        {"allow-env", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.client_variables,
+         "clients may set this variable of their kernels (repeatable)", "NAME"},
+        {"inherit-env", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.inherited_variables,
+         "kernels get this variable of the gateway (repeatable)", "NAME"},
+        {"base-url", 0, 0, G_OPTION_ARG_STRING, &arguments.base_url,
+         "path before all paths of requests (default: /)", "PATH"},
+        {"allow-credentials", 0, 0, G_OPTION_ARG_STRING, &arguments.cors.credentials,
+         "header Access-Control-Allow-Credentials: true or false", "VALUE"},
+        {"allow-headers", 0, 0, G_OPTION_ARG_STRING, &arguments.cors.headers,
+         "header Access-Control-Allow-Headers", "NAMES"},
+        {"allow-methods", 0, 0, G_OPTION_ARG_STRING, &arguments.cors.methods,
+         "header Access-Control-Allow-Methods", "METHODS"},
+        {"expose-headers", 0, 0, G_OPTION_ARG_STRING, &arguments.cors.exposed,
+         "header Access-Control-Expose-Headers", "NAMES"},
+        {"max-age", 0, 0, G_OPTION_ARG_STRING, &arguments.cors.max_age,
+         "header Access-Control-Max-Age", "SECONDS"},
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,
     };
     int status;
     if (!ipb_cli_parse(&ipb_verb_gateway, options, NULL, &argc, &argv, &status))
         return status;
+    if (arguments.kernel_name == NULL)
+        arguments.kernel_name = g_strdup(DEFAULT_KERNEL_NAME);
     g_autoptr(GError) error = NULL;
     if (argc > 1)
         status =
@@ -265,10 +479,7 @@ run_gateway(int argc, char **argv)
         status = ipb_cli_fail(&ipb_verb_gateway, IPB_EXIT_USAGE, "%s", error->message);
     else
         status = serve(&arguments);
-    ipb_listen_arguments_clear(&arguments.listen);
-    ipb_kernel_arguments_clear(&arguments.kernel);
-    g_free(arguments.token_file);
-    g_free(arguments.log_level);
+    clear_arguments(&arguments);
     return status;
 }
 

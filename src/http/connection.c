@@ -29,6 +29,7 @@
 #include "base/fd.h"
 #include "http/output.h"
 #include "http/routes.h"
+#include "http/status.h"
 #include "json/writer.h"
 
 #define READ_SIZE (256 * 1024)
@@ -100,6 +101,9 @@ struct IpbHttpConnection {
     /* The request is HEAD: its answer has no body. */
     bool is_head_only;
     bool is_http_1_0;
+    bool is_preflight;
+    /* A web page sent the request, whether it is allowed or not. */
+    bool has_origin;
     /* The allowed web page that sent the request, or NULL */
     char *origin;
     /* Close after the answer */
@@ -131,12 +135,14 @@ claim(size_t *held, size_t size, size_t max)
 }
 
 GBytes *
-ipb_http_shared_describe_error(const IpbHttpShared *shared, const char *message)
+ipb_http_shared_describe_error(const IpbHttpShared *shared, unsigned status, const char *message)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     size_t size;
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, shared->options.error_member, message);
+    if (shared->options.has_reason)
+        ipb_json_member_string(writer, "reason", ipb_http_status_phrase(status));
     ipb_json_end_object(writer);
     char *text = ipb_json_writer_finish(writer, &size);
     return g_bytes_new_take(text, size);
@@ -285,6 +291,26 @@ begin_answer(IpbHttpConnection *connection, IpbHttpAnswer *answer)
     release_body(connection);
 }
 
+/* For pages of allowed origins browsers ask first, in a preflight request. By default the answer
+ * allows everything that the routes take; whether the page has a token is checked with the request
+ * itself. */
+static IpbHttpCors
+get_cors(const IpbHttpConnection *connection)
+{
+    IpbHttpCors cors = connection->shared->options.cors;
+    if (connection->has_origin)
+        cors.origin = NULL;
+    if (!connection->is_preflight)
+        return cors;
+    if (cors.methods == NULL)
+        cors.methods = "GET, POST, PUT, PATCH, DELETE";
+    if (cors.headers == NULL)
+        cors.headers = "Authorization, Content-Type, X-XSRFToken";
+    if (cors.max_age == NULL)
+        cors.max_age = "600";
+    return cors;
+}
+
 static void
 answer_with(IpbHttpConnection *connection, IpbHttpAnswer answer, const char *allow, size_t claimed)
 {
@@ -293,6 +319,7 @@ answer_with(IpbHttpConnection *connection, IpbHttpAnswer answer, const char *all
     ipb_http_output_set(&connection->out, &answer,
                         &(IpbHttpOutputExtras){.allow = allow,
                                                .origin = connection->origin,
+                                               .cors = get_cors(connection),
                                                .is_head_only = connection->is_head_only});
     write_answer(connection);
 }
@@ -300,7 +327,7 @@ answer_with(IpbHttpConnection *connection, IpbHttpAnswer answer, const char *all
 static void
 refuse(IpbHttpConnection *connection, unsigned status, const char *reason, const char *allow)
 {
-    g_autoptr(GBytes) body = ipb_http_shared_describe_error(connection->shared, reason);
+    g_autoptr(GBytes) body = ipb_http_shared_describe_error(connection->shared, status, reason);
     connection->content_length = 0;
     answer_with(connection, (IpbHttpAnswer){.status = status, .body = body, .is_last = true}, allow,
                 0);
@@ -462,7 +489,8 @@ new_request(IpbHttpConnection *connection, const IpbHttpRoute *route, size_t hea
     request->bytes = g_memdup2(ipb_buffer_data(&connection->in), head_size);
     /* Parsed again, so that everything points into our own copy. */
     ipb_http_head_parse(request->bytes, head_size, &scanned, &request->head);
-    ipb_http_route_get_parameters(route, &request->head, request->parameters);
+    ipb_http_route_get_parameters(&connection->shared->options, route, &request->head,
+                                  request->parameters);
     return request;
 }
 
@@ -494,17 +522,28 @@ is_last_request(const IpbHttpHead *head)
            (ipb_http_head_get(head, "Connection", &value) && has_token(value, "close"));
 }
 
-/* Browsers ask this for pages of allowed origins. The answer allows everything that the routes
- * take; whether the page has a token is checked with the request itself. */
 static void
 answer_preflight(IpbHttpConnection *connection)
 {
-    static const char HEADERS[] =
-        "Access-Control-Allow-Methods: GET, POST, PUT, DELETE\r\n"
-        "Access-Control-Allow-Headers: Authorization, Content-Type, X-XSRFToken\r\n"
-        "Access-Control-Allow-Private-Network: true\r\n"
-        "Access-Control-Max-Age: 600\r\n";
+    static const char HEADERS[] = "Access-Control-Allow-Private-Network: true\r\n";
     answer_with(connection, (IpbHttpAnswer){.status = 204, .headers = HEADERS}, NULL, 0);
+}
+
+/* False: it is another request, or there is no such path. */
+static bool
+answer_options(IpbHttpConnection *connection, const IpbHttpHead *head)
+{
+    const IpbHttpServerOptions *options = &connection->shared->options;
+    if (!options->answers_options || !ipb_span_equal(head->method, "OPTIONS") ||
+        head->content_length > 0)
+        return false;
+    g_autofree char *allow = ipb_http_route_list_methods(options, head);
+    if (allow == NULL)
+        return false;
+    connection->is_last = is_last_request(head);
+    ipb_buffer_consume(&connection->in, head->size);
+    answer_with(connection, (IpbHttpAnswer){.status = 200}, allow, 0);
+    return true;
 }
 
 /* What the answer needs to know of the request, even if that is refused. */
@@ -514,7 +553,10 @@ note_request(IpbHttpConnection *connection, const IpbHttpHead *head)
     IpbSpan origin;
     connection->is_head_only = ipb_span_equal(head->method, "HEAD");
     connection->is_http_1_0 = head->is_http_1_0;
+    connection->is_preflight =
+        ipb_http_gate_is_preflight(connection->shared->gate, head, connection->shared->port);
     g_clear_pointer(&connection->origin, g_free);
+    connection->has_origin = ipb_http_head_get(head, "Origin", &origin);
     if (ipb_http_gate_get_origin(connection->shared->gate, head, &origin))
         connection->origin = g_strndup(origin.start, origin.size);
 }
@@ -539,7 +581,7 @@ take_head(IpbHttpConnection *connection, IpbHttpHead *head)
 {
     IpbHttpShared *shared = connection->shared;
     note_request(connection, head);
-    if (ipb_http_gate_is_preflight(shared->gate, head, shared->port)) {
+    if (connection->is_preflight) {
         connection->is_last = is_last_request(head);
         ipb_buffer_consume(&connection->in, head->size);
         answer_preflight(connection);
@@ -551,6 +593,8 @@ take_head(IpbHttpConnection *connection, IpbHttpHead *head)
         refuse(connection, head->status, head->reason, NULL);
         return;
     }
+    if (answer_options(connection, head))
+        return;
     IpbHttpRefusal refusal = {0};
     const IpbHttpRoute *route = ipb_http_route_find(&shared->options, head, role, &refusal);
     g_autofree char *reason = refusal.reason;
@@ -575,7 +619,7 @@ process_head(IpbHttpConnection *connection)
         take_head(connection, &head);
         return;
     case IPB_HTTP_HEAD_BAD:
-        connection->is_head_only = false;
+        connection->is_head_only = connection->is_preflight = false;
         refuse(connection, head.status, head.reason, NULL);
         return;
     case IPB_HTTP_HEAD_PARTIAL:
@@ -757,7 +801,8 @@ ipb_http_request_refuse(IpbHttpRequest *request, unsigned status, char *text)
 void
 ipb_http_request_answer_error(IpbHttpRequest *request, unsigned status, const char *message)
 {
-    g_autoptr(GBytes) body = ipb_http_shared_describe_error(request->connection->shared, message);
+    g_autoptr(GBytes) body =
+        ipb_http_shared_describe_error(request->connection->shared, status, message);
     answer_request(request, (IpbHttpAnswer){.status = status, .body = body}, 0);
 }
 
@@ -765,7 +810,8 @@ void
 ipb_http_request_refuse_error(IpbHttpRequest *request, unsigned status, const char *message,
                               const char *headers)
 {
-    g_autoptr(GBytes) body = ipb_http_shared_describe_error(request->connection->shared, message);
+    g_autoptr(GBytes) body =
+        ipb_http_shared_describe_error(request->connection->shared, status, message);
     answer_request(
         request,
         (IpbHttpAnswer){.status = status, .headers = headers, .body = body, .is_last = true}, 0);
@@ -787,7 +833,8 @@ ipb_http_request_answer_stream(IpbHttpRequest *request, const IpbHttpAnswer *hea
         .data = data,
     };
     g_autofree char *text = ipb_http_output_stream_head(
-        &answer, &(IpbHttpOutputExtras){.origin = connection->origin}, stream->is_chunked);
+        &answer, &(IpbHttpOutputExtras){.origin = connection->origin, .cors = get_cors(connection)},
+        stream->is_chunked);
     /* The framing of the chunks and of the end is added to what waits. */
     ipb_buffer_init(&stream->waiting,
                     strlen(text) + IPB_HTTP_STREAM_MAX_WAITING + 2 * MAX_CHUNK_FRAMING);

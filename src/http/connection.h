@@ -47,4 +47,5 @@ bool ipb_http_connection_is_idle(const IpbHttpConnection *connection);
 int64_t ipb_http_connection_idle_since(const IpbHttpConnection *connection);
 
 /* {"error": @message}, with the server's name for the member. Caller frees. */
-GBytes *ipb_http_shared_describe_error(const IpbHttpShared *shared, const char *message);
+GBytes *ipb_http_shared_describe_error(const IpbHttpShared *shared, unsigned status,
+                                       const char *message);

@@ -57,6 +57,8 @@ void ipb_http_gate_allow_host(IpbHttpGate *gate, const char *host);
 void ipb_http_gate_set_public(IpbHttpGate *gate);
 /* Allows requests of a web page's origin ("http://localhost:3000"). */
 void ipb_http_gate_allow_origin(IpbHttpGate *gate, const char *origin);
+/* Allows requests of every web page: only for a gate that asks each peer for a token. */
+void ipb_http_gate_allow_all_origins(IpbHttpGate *gate);
 
 /* Is this a preflight request of a page of an allowed origin? Browsers send no token with it. */
 bool ipb_http_gate_is_preflight(const IpbHttpGate *gate, const IpbHttpHead *head, unsigned port);

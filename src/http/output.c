@@ -17,6 +17,27 @@ length(const char *text)
     return text != NULL ? strlen(text) : 0;
 }
 
+static void
+append_header(GString *head, const char *name, const char *value)
+{
+    if (value != NULL)
+        g_string_append_printf(head, "%s: %s\r\n", name, value);
+}
+
+static void
+append_cors(GString *head, const IpbHttpCors *cors, const char *origin)
+{
+    const char *allowed = origin != NULL ? origin : cors->origin;
+    append_header(head, "Access-Control-Allow-Origin", allowed);
+    append_header(head, "Vary", allowed != NULL ? "Origin" : NULL);
+    append_header(head, "Access-Control-Expose-Headers",
+                  cors->exposed == NULL && origin != NULL ? "Location" : cors->exposed);
+    append_header(head, "Access-Control-Allow-Credentials", cors->credentials);
+    append_header(head, "Access-Control-Allow-Methods", cors->methods);
+    append_header(head, "Access-Control-Allow-Headers", cors->headers);
+    append_header(head, "Access-Control-Max-Age", cors->max_age);
+}
+
 /* @framing: the header that says where the body ends; "" if the connection's end does. */
 static char *
 make_head(const IpbHttpAnswer *answer, const char *framing, const IpbHttpOutputExtras *extras)
@@ -30,13 +51,8 @@ make_head(const IpbHttpAnswer *answer, const char *framing, const IpbHttpOutputE
             answer->content_type != NULL ? answer->content_type : "application/json", framing);
     if (answer->status == 401)
         g_string_append(head, "WWW-Authenticate: Bearer\r\n");
-    if (extras->allow != NULL)
-        g_string_append_printf(head, "Allow: %s\r\n", extras->allow);
-    if (extras->origin != NULL)
-        g_string_append_printf(head,
-                               "Access-Control-Allow-Origin: %s\r\nVary: Origin\r\n"
-                               "Access-Control-Expose-Headers: Location\r\n",
-                               extras->origin);
+    append_header(head, "Allow", extras->allow);
+    append_cors(head, &extras->cors, extras->origin);
     if (answer->headers != NULL)
         g_string_append(head, answer->headers);
     if (answer->is_last)

@@ -24,6 +24,7 @@ typedef struct {
     const char *allow;
     /* The origin of the web page that may read the answer, or NULL */
     const char *origin;
+    IpbHttpCors cors;
     /* The answer to a HEAD request: without its body */
     bool is_head_only;
 } IpbHttpOutputExtras;

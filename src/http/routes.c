@@ -105,10 +105,25 @@ check_body(const IpbHttpServerOptions *options, const IpbHttpRoute *route, const
     return true;
 }
 
-/* The methods of the routes with this path: "GET, POST"; NULL if there is none. Caller frees. */
-static char *
-list_methods(const IpbHttpServerOptions *options, IpbSpan path)
+/* The path of @head without the server's base path; empty, as no route is, if it is not below that.
+ */
+static IpbSpan
+path_of(const IpbHttpServerOptions *options, const IpbHttpHead *head)
 {
+    IpbSpan path = ipb_http_target_path(head->target);
+    size_t base_size = options->base_path != NULL ? strlen(options->base_path) : 0;
+    if (base_size == 0)
+        return path;
+    bool is_below = path.size > base_size && path.start[base_size] == '/' &&
+                    memcmp(path.start, options->base_path, base_size) == 0;
+    return is_below ? (IpbSpan){path.start + base_size, path.size - base_size}
+                    : (IpbSpan){path.start, 0};
+}
+
+char *
+ipb_http_route_list_methods(const IpbHttpServerOptions *options, const IpbHttpHead *head)
+{
+    IpbSpan path = path_of(options, head);
     g_autoptr(GString) methods = g_string_new(NULL);
     for (size_t i = 0; i < options->n_routes; i++)
         if (match(options->routes[i].path, path, NULL))
@@ -120,7 +135,7 @@ list_methods(const IpbHttpServerOptions *options, IpbSpan path)
 static const IpbHttpRoute *
 find(const IpbHttpServerOptions *options, const IpbHttpHead *head, IpbHttpRefusal *refusal)
 {
-    IpbSpan path = ipb_http_target_path(head->target);
+    IpbSpan path = path_of(options, head);
     const char *pattern = NULL;
     for (size_t i = 0; i < options->n_routes; i++) {
         const IpbHttpRoute *route = &options->routes[i];
@@ -130,7 +145,7 @@ find(const IpbHttpServerOptions *options, const IpbHttpHead *head, IpbHttpRefusa
             return route;
         pattern = route->path;
     }
-    refusal->allow = list_methods(options, path);
+    refusal->allow = ipb_http_route_list_methods(options, head);
     if (refusal->allow != NULL)
         fail(refusal, 405, g_strdup_printf("%s takes %s", pattern, refusal->allow));
     else
@@ -154,8 +169,9 @@ ipb_http_route_find(const IpbHttpServerOptions *options, const IpbHttpHead *head
 }
 
 void
-ipb_http_route_get_parameters(const IpbHttpRoute *route, const IpbHttpHead *head,
+ipb_http_route_get_parameters(const IpbHttpServerOptions *options, const IpbHttpRoute *route,
+                              const IpbHttpHead *head,
                               char *ret_parameters[IPB_HTTP_ROUTE_MAX_PARAMETERS])
 {
-    match(route->path, ipb_http_target_path(head->target), ret_parameters);
+    match(route->path, path_of(options, head), ret_parameters);
 }

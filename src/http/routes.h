@@ -22,6 +22,9 @@ typedef struct {
 const IpbHttpRoute *ipb_http_route_find(const IpbHttpServerOptions *options,
                                         const IpbHttpHead *head, unsigned role,
                                         IpbHttpRefusal *ret_refusal);
+/* The methods of the routes with @head's path: "GET, POST"; NULL: there is none. Caller frees. */
+char *ipb_http_route_list_methods(const IpbHttpServerOptions *options, const IpbHttpHead *head);
 /* The decoded segments of @head's path that are "@" in @route; the caller frees them. */
-void ipb_http_route_get_parameters(const IpbHttpRoute *route, const IpbHttpHead *head,
+void ipb_http_route_get_parameters(const IpbHttpServerOptions *options, const IpbHttpRoute *route,
+                                   const IpbHttpHead *head,
                                    char *ret_parameters[IPB_HTTP_ROUTE_MAX_PARAMETERS]);

@@ -167,7 +167,7 @@ find_least_needed(const IpbHttpServer *server)
 static void
 turn_away(const IpbHttpServer *server, int fd, const char *reason)
 {
-    g_autoptr(GBytes) body = ipb_http_shared_describe_error(&server->shared, reason);
+    g_autoptr(GBytes) body = ipb_http_shared_describe_error(&server->shared, 503, reason);
     IpbHttpAnswer answer = {.status = 503, .body = body, .is_last = true};
     IpbHttpOutput output = {0};
     char unread[4096];

@@ -62,6 +62,20 @@ typedef struct {
     unsigned drain_ms;
 } IpbHttpTimeouts;
 
+/* What answers say to browsers, in the headers Access-Control-…. NULL: the header is not sent; the
+ * answer to a preflight request has a default for it. Each text is valid in a header. */
+typedef struct {
+    /* Allow-Origin where the request names no Origin. Otherwise it is the request's, if the gate
+     * allows that. */
+    const char *origin;
+    const char *credentials;
+    const char *headers;
+    const char *methods;
+    /* Expose-Headers. With an Origin the default is Location. */
+    const char *exposed;
+    const char *max_age;
+} IpbHttpCors;
+
 typedef struct {
     /* Static, as all texts here. */
     const IpbHttpRoute *routes;
@@ -70,6 +84,14 @@ typedef struct {
     void *data;
     /* The member of the JSON object that carries the server's own errors: "error". */
     const char *error_member;
+    /* Errors have a member "reason", too: the phrase of the status. */
+    bool has_reason;
+    /* The paths of requests are those of routes with this before it: "/some/path". NULL: nothing.
+     */
+    const char *base_path;
+    /* The request OPTIONS for a path that there is gets 200 and the header Allow. */
+    bool answers_options;
+    IpbHttpCors cors;
     /* The error for a path that no route has; NULL: a general one. */
     const char *not_found;
     /* With a token in the header Authorization, bodies may have any Content-Type or none. The check

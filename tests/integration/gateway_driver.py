@@ -47,9 +47,9 @@ class Gateway(LineProgram):
 
     @contextmanager
     def channels(
-        self, kernel: str, *, v1: bool = False, query: str = "", **options: Any
+        self, kernel: str, *, v1: bool = False, base: str = "", query: str = "", **options: Any
     ) -> Iterator[Channels]:
-        url = f"ws://127.0.0.1:{self.port}/api/kernels/{kernel}/channels{query}"
+        url = f"ws://127.0.0.1:{self.port}{base}/api/kernels/{kernel}/channels{query}"
         protocols = [V1] if v1 else None
         with connect(url, subprotocols=protocols, max_size=None, proxy=None, **options) as socket:
             assert socket.subprotocol == (V1 if v1 else None)

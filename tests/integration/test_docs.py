@@ -19,6 +19,7 @@ NOT_RUN = {
     "docs/how-to/install.md": 5,
     "docs/how-to/jupyter.md": 2,
     "docs/how-to/login.md": 1,
+    "docs/how-to/python-sdk.md": 2,
 }
 
 

@@ -8,19 +8,29 @@
 #pragma once
 
 #include "http/gate.h"
+#include "http/server.h"
+#include "serve/gateway/seed.h"
 #include "session/session.h"
 
 typedef struct IpbGateway IpbGateway;
 
 typedef struct {
     IpbRuntime *runtime;
-    /* Of each kernel. They are borrowed as long as the gateway lives, with all that
-     * they point to. */
+    /* Of each kernel. They and all texts here are borrowed as long as the gateway lives, with all
+     * that they point to. */
     const IpbSessionOptions *session;
     unsigned max_kernels;
-    unsigned idle_s;      /* how long a kernel may be idle before it ends; 0: for ever */
-    bool culls_connected; /* kernels end even while clients are connected */
-    IpbHttpGate *gate;    /* taken; requests need the role of the application */
+    const char *kernel_name;    /* of the kernelspec */
+    bool takes_all_names;       /* a kernel starts, whatever the name is that a client gives */
+    const IpbGatewaySeed *seed; /* each kernel runs it first; NULL: nothing */
+    bool hides_kernels;         /* kernels and sessions are not listed */
+    /* Names of variables that clients may set for their kernels, besides KERNEL_…; NULL: none */
+    const char *const *client_variables;
+    unsigned idle_s;       /* how long a kernel may be idle before it ends; 0: for ever */
+    bool culls_connected;  /* kernels end even while clients are connected */
+    IpbHttpGate *gate;     /* taken; requests need the role of the application */
+    const char *base_path; /* "/some/path", or NULL; see http/server.h, as for cors */
+    IpbHttpCors cors;
     void (*on_log)(const char *level, const char *text, void *data); /* may be NULL */
     void *data;
 } IpbGatewayOptions;
@@ -28,6 +38,8 @@ typedef struct {
 IpbGateway *ipb_gateway_new(const IpbGatewayOptions *options);
 /* See ipb_http_server_listen. */
 bool ipb_gateway_listen(IpbGateway *gateway, const char *host, unsigned port, GError **error);
+/* Starts @n kernels, which clients find in the list. */
+bool ipb_gateway_prespawn(IpbGateway *gateway, unsigned n, GError **error);
 unsigned ipb_gateway_port(const IpbGateway *gateway);
 /* Stops serving and ends all kernels in order; @done from the loop. */
 void ipb_gateway_close(IpbGateway *gateway, void (*done)(void *data), void *data);

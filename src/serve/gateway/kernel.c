@@ -58,6 +58,7 @@ struct IpbGatewayKernel {
     unsigned idle_s;
     bool culls_connected;
     bool has_one_process;
+    bool is_seeding;
     IpbTimer *idle_timer;
     int64_t idle_since_us; /* of the monotonic clock */
     void (*on_end)(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data);
@@ -155,8 +156,8 @@ watch_idling(IpbGatewayKernel *kernel)
 {
     g_clear_pointer(&kernel->idle_timer, ipb_timer_free);
     kernel->idle_since_us = g_get_monotonic_time();
-    if (kernel->idle_s == 0 || kernel->is_closing || kernel->state == STATE_BUSY ||
-        (kernel->clients->len > 0 && !kernel->culls_connected))
+    if (kernel->idle_s == 0 || kernel->is_closing || kernel->is_seeding ||
+        kernel->state == STATE_BUSY || (kernel->clients->len > 0 && !kernel->culls_connected))
         return;
     kernel->idle_timer = ipb_timer_new(kernel->loop, MIN(kernel->idle_s, MAX_TIMER_S) * MS_PER_S,
                                        on_idle_timer, kernel);
@@ -669,6 +670,19 @@ const char *
 ipb_gateway_kernel_id(const IpbGatewayKernel *kernel)
 {
     return kernel->id;
+}
+
+IpbSession *
+ipb_gateway_kernel_session(IpbGatewayKernel *kernel)
+{
+    return kernel->session;
+}
+
+void
+ipb_gateway_kernel_set_seeding(IpbGatewayKernel *kernel, bool is_seeding)
+{
+    kernel->is_seeding = is_seeding;
+    watch_idling(kernel);
 }
 
 static char *

@@ -42,6 +42,10 @@ const char *ipb_gateway_kernel_id(const IpbGatewayKernel *kernel);
 /* Writes {"id", "name", "last_activity", "execution_state", "connections"}, and "working_dir" if it
  * has one. */
 void ipb_gateway_kernel_describe(const IpbGatewayKernel *kernel, IpbJsonWriter *writer);
+/* For code that is no client's. */
+IpbSession *ipb_gateway_kernel_session(IpbGatewayKernel *kernel);
+/* While it runs such code, it does not count as idle. */
+void ipb_gateway_kernel_set_seeding(IpbGatewayKernel *kernel, bool is_seeding);
 /* Does nothing if no cell runs. */
 void ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel);
 /* Gives it a fresh process and aborts requests that wait. @done (may be NULL) when the tools of the
