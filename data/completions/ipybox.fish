@@ -101,7 +101,7 @@ complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories
     -d 'Directory for saved plots'
 complete -c ipybox -n '__ipybox_is run' -l timeout -x \
     -d 'Interrupt the code after this many seconds'
-complete -c ipybox -n '__ipybox_is mcp run tool-server' -l approval-timeout -x \
+complete -c ipybox -n '__ipybox_is mcp run kernel tool-server' -l approval-timeout -x \
     -d 'Refuse a call after this many seconds without an answer'
 complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed for random, numpy.random and torch'
 

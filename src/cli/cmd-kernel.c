@@ -62,7 +62,7 @@ open_server(KernelCommand *command, const KernelArguments *arguments, GError **e
     g_auto(IpbZmqConnection) connection = {0};
     IpbSessionOptions session = {
         .workspace = arguments->kernel.workspace,
-        .approval = IPB_APPROVAL_DENY, /* of calls that no rule names */
+        .approval = IPB_APPROVAL_ASK, /* of calls that no rule names */
         .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
         .audit_log = arguments->approval.audit_log,
         .is_sandboxed = arguments->kernel.is_sandboxed,
@@ -143,7 +143,9 @@ run_kernel(int argc, char **argv)
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, ""),
         {"no-sandbox", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.kernel.is_sandboxed,
          "run without a sandbox: code has all your permissions", NULL},
-        IPB_OPTION_APPROVE(&arguments.approval, "allow, deny (default), or a file of rules"),
+        IPB_OPTION_APPROVE(&arguments.approval,
+                           "allow, ask (in the front end; default), deny, or a file of rules"),
+        IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
         IPB_OPTION_AUDIT_LOG(&arguments.approval),
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         G_OPTION_ENTRY_NULL,

@@ -265,7 +265,7 @@ run_kernelspec(int argc, char **argv)
         {"no-sandbox", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.kernel.is_sandboxed,
          "kernels run without a sandbox", NULL},
         {"approve", 0, 0, G_OPTION_ARG_FILENAME, &arguments.approve,
-         "tool calls: allow, deny (default), or a file of rules", "POLICY|FILE"},
+         "tool calls: allow, ask (default), deny, or a file of rules", "POLICY|FILE"},
         {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.audit_log,
          "append a JSON line to FILE for each decision on a tool call", "FILE"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &arguments.as_json, "list: print JSON", NULL},

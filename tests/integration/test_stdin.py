@@ -128,7 +128,7 @@ def test_who_cannot_ask(kernel: Kernel, code: str, why: str) -> None:
 
 
 def test_no_cell_runs(kernel: Kernel) -> None:
-    kernel.run(
+    cell = kernel.run(
         "import asyncio\n"
         "async def ask():\n"
         "    await asyncio.sleep(0)\n"
@@ -137,7 +137,8 @@ def test_no_cell_runs(kernel: Kernel) -> None:
         "task = asyncio.get_event_loop().create_task(ask())",
         allow_stdin=True,
     )
-    kernel.wait_for_text(b"no cell runs")
+    if "no cell runs" not in cell.stdout:  # it may come together with the end of the cell
+        kernel.wait_for_text(b"no cell runs")
 
 
 def test_debuggers(kernel: Kernel) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import harness
 import pytest
+import scripted_server
 from server_process import jupyter_python
 
 PROGRAM = str(Path(__file__).with_name("zmq_program.py"))
@@ -94,6 +95,24 @@ def test_hostile_messages(scenario) -> None:
     assert contents(outcome["x"], "execute_result")[0]["data"] == {"text/plain": "1"}
     assert "signature is wrong or was used before" in scenario.stderr
     assert "dropped what is no message" in scenario.stderr
+
+
+def test_calls_of_tools_are_asked_about(scenario, run_ipybox) -> None:
+    params = json.dumps(scripted_server.params("results"))
+    done = run_ipybox("apigen", "--server-name", "fake", "--server-params", params)
+    assert done.returncode == 0, done.stderr
+    outcome = scenario("tools")
+    assert '"a":1' in outcome["yes"]
+    assert "ApprovalRejectedError" in outcome["no"]
+    refused = "".join(message["text"] for message in contents(outcome["not asked"], "stream"))
+    assert "ApprovalRejectedError" in refused
+    first, second, third, fourth = outcome["prompts"]
+    assert "Tool call: fake.echo_json" in first and first.endswith("[y]es, [n]o: ")
+    assert second == first
+    # An answer to the question that was withdrawn is not taken for this one.
+    assert "to allow this call, anything else to refuse it" in third
+    assert "ApprovalRejectedError" in outcome["stale"]
+    assert third != fourth and '"a":1' in outcome["code"]
 
 
 def test_the_end_of_the_front_end(place, spec) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from typing import Any
@@ -162,6 +163,51 @@ def hostile(name: str) -> Any:
     return outcome
 
 
+CALL = """
+from mcptools.fake import CLIENT
+try:
+    print(CLIENT.run_sync("echo_json", {"a": 1}))
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+def tools(name: str) -> Any:
+    """Calls that need an answer, before and after a question that was withdrawn."""
+    front = Front(name)
+    prompts = []
+
+    def ask(code: str, choose: Any) -> str:
+        text = []
+
+        def on_output(message: dict[str, Any]) -> None:
+            text.append(message["content"].get("text", ""))
+
+        def on_stdin(message: dict[str, Any]) -> None:
+            prompts.append(message["content"]["prompt"])
+            front.client.input(choose(message["content"]["prompt"]))
+
+        front.client.execute_interactive(
+            code, timeout=TIMEOUT, output_hook=on_output, allow_stdin=True, stdin_hook=on_stdin
+        )
+        return "".join(text)
+
+    outcome = {
+        "yes": ask(CALL, lambda prompt: "y"),
+        "no": ask(CALL, lambda prompt: "n"),
+        "not asked": front.run(CALL),
+    }
+    front.client.execute("input('withdrawn')", allow_stdin=True)
+    front.client.get_stdin_msg(timeout=TIMEOUT)
+    front.manager.interrupt_kernel()
+    front.client.get_shell_msg(timeout=TIMEOUT)
+    outcome["stale"] = ask(CALL, lambda prompt: "y")
+    outcome["code"] = ask(CALL, lambda prompt: re.search(r"Type (\d+)", prompt)[1])
+    outcome["prompts"] = prompts
+    front.stop()
+    return outcome
+
+
 def parent(name: str) -> Any:
     """A front end that dies: prints the pid of the kernel, which a test looks for."""
     front = Front(name)
@@ -180,7 +226,7 @@ def ipc(name: str) -> Any:
 
 SCENARIOS = {
     scenario.__name__: scenario
-    for scenario in (cells, interrupt, restart, death, flood, hostile, parent, ipc)
+    for scenario in (cells, interrupt, restart, death, flood, hostile, tools, parent, ipc)
 }
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ struct IpbGatewayCell {
     IpbGatewayPublisher *publisher;
     bool is_silent;
     bool ends_by_restart;
-    uint64_t input; /* that it waits for; 0: none */
-    char *ename;    /* of its first error; NULL: it has none */
+    IpbGatewayQuestions *questions;
+    char *ename; /* of its first error; NULL: it has none */
     char *evalue;
     char *traceback;
 };
@@ -46,6 +46,8 @@ ipb_gateway_cell_new(const IpbGatewayCellOptions *options)
     IpbGatewayCell *cell = g_new0(IpbGatewayCell, 1);
     cell->options = *options;
     cell->publisher = options->publisher;
+    cell->questions = ipb_gateway_questions_new(options->session, options->publisher,
+                                                options->request, options->has_stale_question);
     cell->is_silent = ipb_json_get_bool(content_of(cell), "silent", false);
     return cell;
 }
@@ -55,6 +57,7 @@ ipb_gateway_cell_free(IpbGatewayCell *cell)
 {
     if (cell == NULL)
         return;
+    ipb_gateway_questions_free(cell->questions);
     g_free(cell->ename);
     g_free(cell->evalue);
     g_free(cell->traceback);
@@ -166,52 +169,12 @@ send_clear_output(IpbGatewayCell *cell, bool wait)
     ipb_gateway_publisher_broadcast(cell->publisher, "clear_output", parent_of(cell), writer);
 }
 
-/* --- input ----------------------------------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------------------------- */
 
-static void
-refuse_input(IpbGatewayCell *cell, const char *why)
+IpbGatewayQuestions *
+ipb_gateway_cell_questions(IpbGatewayCell *cell)
 {
-    uint64_t input = cell->input;
-    cell->input = 0;
-    if (input != 0)
-        ipb_session_answer_input(cell->options.session, input, NULL, why, NULL);
-}
-
-/* Only the client that sent the cell is asked. */
-static void
-ask_for_input(IpbGatewayCell *cell, const IpbEvent *event)
-{
-    cell->input = event->input;
-    if (cell->options.request->client == NULL) {
-        ipb_gateway_cell_lose_client(cell);
-        return;
-    }
-    IpbJsonWriter *writer = new_object();
-    ipb_json_member_string(writer, "prompt", event->text);
-    ipb_json_member_bool(writer, "password", event->is_password);
-    ipb_gateway_publisher_ask(cell->publisher, cell->options.request, "input_request", writer);
-}
-
-void
-ipb_gateway_cell_take_input(IpbGatewayCell *cell, const IpbGatewayClient *client,
-                            const IpbJson *content)
-{
-    uint64_t input = cell->input;
-    if (input == 0 || cell->options.request->client != client)
-        return;
-    const char *value = ipb_json_get_string(content, "value");
-    g_autoptr(GError) error = NULL;
-    if (value == NULL)
-        refuse_input(cell, "the client answered without a string \"value\" (without NUL)");
-    else if (!ipb_session_answer_input(cell->options.session, input, value, NULL, &error))
-        refuse_input(cell, error->message);
-    cell->input = 0;
-}
-
-void
-ipb_gateway_cell_lose_client(IpbGatewayCell *cell)
-{
-    refuse_input(cell, "the client that sent the cell has gone");
+    return cell->questions;
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
@@ -328,10 +291,10 @@ on_event(const IpbEvent *event, void *data)
     case IPB_EVENT_DIED:
         break;
     case IPB_EVENT_INPUT_REQUEST:
-        ask_for_input(cell, event);
+        ipb_gateway_questions_ask_input(cell->questions, event);
         break;
     case IPB_EVENT_INPUT_WITHDRAWN: /* Jupyter has no message for it */
-        cell->input = 0;
+        ipb_gateway_questions_withdraw_input(cell->questions);
         break;
     case IPB_EVENT_DONE:
         on_done(cell, event);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "serve/gateway/publisher.h"
+#include "serve/gateway/questions.h"
 #include "session/session.h"
 
 typedef struct IpbGatewayCell IpbGatewayCell;
@@ -18,6 +19,7 @@ typedef struct {
     IpbGatewayPublisher *publisher;
     const IpbGatewayRequest *request; /* borrowed until the cell is done */
     int64_t *execution_count;         /* of the kernel's last cell; updated */
+    bool *has_stale_question;         /* see questions.h; updated */
     /* The reply was sent: free the cell. @aborts: requests of the same client that wait behind it
      * are to be aborted. */
     void (*on_done)(bool aborts, void *data);
@@ -27,11 +29,8 @@ typedef struct {
 IpbGatewayCell *ipb_gateway_cell_new(const IpbGatewayCellOptions *options);
 /* If the request is wrong, on_done is called before this returns. */
 void ipb_gateway_cell_start(IpbGatewayCell *cell);
-/* An input_reply of @client; ignored unless the cell waits for one of that client. */
-void ipb_gateway_cell_take_input(IpbGatewayCell *cell, const IpbGatewayClient *client,
-                                 const IpbJson *content);
-/* The client that sent the cell has gone: it cannot be asked. */
-void ipb_gateway_cell_lose_client(IpbGatewayCell *cell);
+/* What its client is asked; borrowed. */
+IpbGatewayQuestions *ipb_gateway_cell_questions(IpbGatewayCell *cell);
 /* A client restarts the kernel, so its loss is not reported as a death. */
 void ipb_gateway_cell_expect_restart(IpbGatewayCell *cell);
 void ipb_gateway_cell_free(IpbGatewayCell *cell);

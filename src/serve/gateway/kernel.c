@@ -58,6 +58,7 @@ struct IpbGatewayKernel {
     unsigned idle_s;
     bool culls_connected;
     bool has_one_process;
+    bool has_stale_question; /* see questions.h */
     bool is_seeding;
     IpbTimer *idle_timer;
     int64_t idle_since_us; /* of the monotonic clock */
@@ -267,6 +268,23 @@ finish_request(IpbGatewayKernel *kernel, bool aborts)
 }
 
 /* --- interrupting and restarting ------------------------------------------------------------- */
+
+void
+ipb_gateway_kernel_ask(IpbGatewayKernel *kernel, const IpbApprovalRequest *request)
+{
+    if (kernel->cell != NULL)
+        ipb_gateway_questions_ask_approval(ipb_gateway_cell_questions(kernel->cell), request);
+    else
+        ipb_session_refuse(kernel->session, request->id,
+                           "it needs an approval, and no cell runs whose client could be asked");
+}
+
+void
+ipb_gateway_kernel_withdraw(IpbGatewayKernel *kernel, uint64_t approval)
+{
+    if (kernel->cell != NULL)
+        ipb_gateway_questions_withdraw_approval(ipb_gateway_cell_questions(kernel->cell), approval);
+}
 
 void
 ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel)
@@ -489,6 +507,7 @@ execute(IpbGatewayKernel *kernel)
         .publisher = kernel->publisher,
         .request = kernel->current,
         .execution_count = &kernel->execution_count,
+        .has_stale_question = &kernel->has_stale_question,
         .on_done = on_cell_done,
         .data = kernel,
     });
@@ -538,7 +557,8 @@ receive(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
     const char *channel = request->message.channel;
     if (kernel->is_closing || strcmp(channel, "stdin") == 0) {
         if (kernel->cell != NULL && is_of_type(request, "input_reply"))
-            ipb_gateway_cell_take_input(kernel->cell, request->client, request->message.content);
+            ipb_gateway_questions_take_reply(ipb_gateway_cell_questions(kernel->cell),
+                                             request->client, request->message.content);
         free_request(request);
         return;
     }
@@ -564,7 +584,7 @@ forget_client(IpbGatewayKernel *kernel, const IpbGatewayClient *client)
     if (kernel->current != NULL && kernel->current->client == client) {
         kernel->current->client = NULL;
         if (kernel->cell != NULL)
-            ipb_gateway_cell_lose_client(kernel->cell);
+            ipb_gateway_questions_lose_client(ipb_gateway_cell_questions(kernel->cell));
     }
     for (GList *link = kernel->waiting.head; link != NULL; link = link->next) {
         IpbGatewayRequest *request = link->data;
@@ -643,8 +663,9 @@ ipb_gateway_client_free(IpbGatewayClient *client)
 IpbGatewayKernel *
 ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *options, GError **error)
 {
-    IpbSession *session = ipb_session_new(runtime, options->session, error);
-    if (session == NULL)
+    g_autoptr(IpbSession) session = ipb_session_new(runtime, options->session, error);
+    if (session == NULL ||
+        (options->has_own_tools && !ipb_session_allow_below(session, NULL, error)))
         return NULL;
     IpbGatewayKernel *kernel = g_new0(IpbGatewayKernel, 1);
     kernel->id = g_strdup(options->id);
@@ -652,7 +673,7 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->working_dir = g_strdup(options->session->working_dir);
     kernel->runtime = ipb_runtime_ref(runtime);
     kernel->loop = ipb_runtime_loop(runtime);
-    kernel->session = session;
+    kernel->session = g_steal_pointer(&session);
     kernel->publisher = ipb_gateway_publisher_new(kernel->id, &PUBLISHER_FUNCS, kernel);
     kernel->clients = g_ptr_array_new();
     g_queue_init(&kernel->waiting);
@@ -661,7 +682,7 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->has_one_process = options->has_one_process;
     kernel->on_end = options->on_end;
     kernel->data = options->data;
-    ipb_session_start(session);
+    ipb_session_start(kernel->session);
     set_state(kernel, STATE_STARTING);
     return kernel;
 }
