@@ -11,7 +11,9 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 # A range is enough for the oldest Python, because no release of these packages supports it any
 # more.
-PINNED = re.compile(r'[\w.-]+==[\w.]+(; python_version (<|>=) "3\.11")?')
+PINNED = re.compile(
+    r'[\w.-]+(\[[\w,-]+\])?==[\w.]+(; python_version (<|>=) "3\.11")?( +--hash=sha256:[0-9a-f]{64})?'
+)
 OLD = re.compile(r'[\w.-]+(<|~=)[\d.]+; python_version < "3\.11"')
 
 
@@ -19,6 +21,7 @@ OLD = re.compile(r'[\w.-]+(<|~=)[\d.]+; python_version < "3\.11"')
     "path", sorted(TESTS.glob("requirements*.txt")), ids=lambda path: path.stem
 )
 def test_each_is_one_version(path):
-    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    text = path.read_text().replace("\\\n", "")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert lines
     assert [line for line in lines if not PINNED.fullmatch(line) and not OLD.fullmatch(line)] == []

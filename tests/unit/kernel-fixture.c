@@ -98,6 +98,12 @@ on_event(const IpbEvent *event, void *data)
         fixture->n_failed_starts += event->type == IPB_EVENT_START_FAILED;
         return;
     }
+    if (event->type == IPB_EVENT_DIED) {
+        g_assert_cmpuint(event->cell, ==, 0);
+        g_assert_cmpuint(strlen(event->text), ==, event->text_size);
+        fixture->n_died++;
+        return;
+    }
     g_assert_cmpuint(event->cell, ==, fixture->kernel->last_cell);
     if (event->type == IPB_EVENT_STDOUT || event->type == IPB_EVENT_STDERR ||
         event->type == IPB_EVENT_LATE_OUTPUT) {

@@ -19,6 +19,7 @@ typedef struct {
     unsigned n_done;
     unsigned n_ready;
     unsigned n_failed_starts;
+    unsigned n_died;
     IpbCellStatus status; /* of the last cell */
     char *cause;          /* text of its done event */
     char *traceback;      /* of the last error */

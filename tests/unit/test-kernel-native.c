@@ -260,6 +260,7 @@ test_death_while_idle(Fixture *fixture, const void *data)
     kernel_fixture_assert_cell(fixture, "",
                                "started notice(while idle, the kernel was killed by SIGKILL "
                                "(killed); its state is lost) done(ok)");
+    g_assert_cmpuint(fixture->n_died, ==, 2);
 }
 
 static void
@@ -269,6 +270,7 @@ test_death_without_state(Fixture *fixture, const void *data)
     kernel_fixture_run(fixture);
     ipb_kernel_reset(fixture->kernel);
     kernel_fixture_assert_cell(fixture, "", "started done(ok)");
+    g_assert_cmpuint(fixture->n_died, ==, 0);
 }
 
 static void
