@@ -12,7 +12,8 @@ TESTS = Path(__file__).resolve().parents[1]
 # A range is enough for the oldest Python, because no release of these packages supports it any
 # more.
 PINNED = re.compile(
-    r'[\w.-]+(\[[\w,-]+\])?==[\w.]+(; python_version (<|>=) "3\.11")?( +--hash=sha256:[0-9a-f]{64})?'
+    r"[\w.-]+(\[[\w,-]+\])?==[\w.]+"
+    r'(; python_version (<|>=) "3\.11")?( +--hash=sha256:[0-9a-f]{64})?'
 )
 OLD = re.compile(r'[\w.-]+(<|~=)[\d.]+; python_version < "3\.11"')
 
