@@ -22,7 +22,6 @@
 /* Variables with this prefix go to kernels. Two of them name the tool server. */
 #define KERNEL_PREFIX "KERNEL_ENV_"
 #define MAX_TOKEN_SIZE 1024
-#define DEFAULT_KERNEL_NAME "python3"
 #define MAX_KERNEL_NAME 100
 #define MAX_BASE_URL 256
 /* Bytes of the value of a header */
@@ -469,8 +468,6 @@ run_gateway(int argc, char **argv)
     int status;
     if (!ipb_cli_parse(&ipb_verb_gateway, options, NULL, &argc, &argv, &status))
         return status;
-    if (arguments.kernel_name == NULL)
-        arguments.kernel_name = g_strdup(DEFAULT_KERNEL_NAME);
     g_autoptr(GError) error = NULL;
     if (argc > 1)
         status =

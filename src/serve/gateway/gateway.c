@@ -18,6 +18,7 @@
 #include "serve/gateway/sessions.h"
 #include "serve/gateway/swagger.h"
 
+#define DEFAULT_KERNEL_NAME "python3"
 /* WebSockets included. */
 #define MAX_CONNECTIONS 1024
 /* Variables for a kernel in one request. */
@@ -901,6 +902,8 @@ ipb_gateway_new(const IpbGatewayOptions *options)
 {
     IpbGateway *gateway = g_new0(IpbGateway, 1);
     gateway->options = *options;
+    if (options->kernel_name == NULL)
+        gateway->options.kernel_name = DEFAULT_KERNEL_NAME;
     ipb_runtime_ref(options->runtime);
     gateway->loop = ipb_loop_ref(ipb_runtime_loop(options->runtime));
     gateway->kernels = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_gateway_kernel_free);

@@ -20,7 +20,7 @@ typedef struct {
      * that they point to. */
     const IpbSessionOptions *session;
     unsigned max_kernels;
-    const char *kernel_name;    /* of the kernelspec */
+    const char *kernel_name;    /* of the kernelspec; NULL: python3 */
     bool takes_all_names;       /* a kernel starts, whatever the name is that a client gives */
     const IpbGatewaySeed *seed; /* each kernel runs it first; NULL: nothing */
     bool hides_kernels;         /* kernels and sessions are not listed */
