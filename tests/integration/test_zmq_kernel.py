@@ -125,7 +125,9 @@ def test_the_end_of_the_front_end(place, spec) -> None:
 
 
 def test_sockets_in_files(scenario) -> None:
-    assert contents(scenario("ipc"), "execute_result")[0]["data"] == {"text/plain": "42"}
+    outcome = scenario("ipc")
+    assert contents(outcome["cell"], "execute_result")[0]["data"] == {"text/plain": "42"}
+    assert outcome["modes"] == ["0o600"] * 5
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 
@@ -284,7 +285,11 @@ set_up(IpbZmqSocket *socket, const char *address, GError **error)
         ok = set_int(socket, ZMQ_ROUTER_HANDOVER, 1); /* a client connects again */
     if (ok && socket->type == IPB_ZMQ_PUBLISH)
         ok = set_int(socket, ZMQ_XPUB_NODROP, 1);
-    if (ok && f->bind(socket->socket, address) == 0)
+    /* The file of an ipc socket is for this user only. */
+    mode_t mask = umask(0177);
+    ok = ok && f->bind(socket->socket, address) == 0;
+    umask(mask);
+    if (ok)
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "cannot listen on %s: %s", address,
                 f->strerror(f->errno_()));
