@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define DIALOG_WIDTH 76
+
 /* Marks that change the direction of text, so that one name could look like another. */
 static bool
 is_direction_mark(gunichar c)
@@ -293,5 +295,13 @@ ipb_display_text_rows(const char *text, unsigned width)
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line != NULL; line++)
         add_line(rows, *line, MAX(width, IPB_DISPLAY_TEXT_MIN_WIDTH));
+    return rows;
+}
+
+GPtrArray *
+ipb_display_text_dialog_rows(const char *text, bool *ret_fits)
+{
+    GPtrArray *rows = ipb_display_text_rows(text, DIALOG_WIDTH);
+    *ret_fits = g_utf8_strlen(text, -1) <= IPB_DIALOG_MAX_CHARS && rows->len <= IPB_DIALOG_MAX_ROWS;
     return rows;
 }

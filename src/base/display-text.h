@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <glib.h>
@@ -41,3 +42,8 @@ char *ipb_display_text_to_ascii(const char *text);
  * newline. Characters that are wide on some terminals count as wide, so a row may be shorter than
  * possible. Free with g_ptr_array_unref(). */
 GPtrArray *ipb_display_text_rows(const char *text, unsigned width);
+/* Maximum of a text in a dialog of another program, which may not scroll. */
+#define IPB_DIALOG_MAX_CHARS 4000
+#define IPB_DIALOG_MAX_ROWS 64
+/* Its rows there. *@ret_fits: whether a person can see all of it. Caller unrefs. */
+GPtrArray *ipb_display_text_dialog_rows(const char *text, bool *ret_fits);

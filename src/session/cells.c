@@ -29,11 +29,11 @@ typedef struct {
     bool is_silent, stores_history;
     bool is_recorded;       /* its code is in the record */
     char *user_expressions; /* or NULL */
+    char *parent;           /* likewise */
     bool allows_input;
     unsigned input_timeout_ms;
     uint64_t input; /* that it waits for; 0: none */
     IpbTimer *input_timer;
-    char *parent; /* likewise */
     IpbEventFunc on_event;
     void *data;
     bool is_timed_out;

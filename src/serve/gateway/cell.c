@@ -294,7 +294,7 @@ on_event(const IpbEvent *event, void *data)
         ipb_gateway_questions_ask_input(cell->questions, event);
         break;
     case IPB_EVENT_INPUT_WITHDRAWN: /* Jupyter has no message for it */
-        ipb_gateway_questions_withdraw_input(cell->questions);
+        ipb_gateway_questions_withdraw_input(cell->questions, event->input);
         break;
     case IPB_EVENT_DONE:
         on_done(cell, event);

@@ -4,7 +4,6 @@
  */
 #include "serve/gateway/questions.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -12,10 +11,6 @@
 #include "base/error.h"
 #include "tools/approval-question.h"
 
-/* Maximum of a question about a call, so that a person can see all of it in a dialog. */
-#define MAX_CHARS 4000
-#define MAX_ROWS 64
-#define ROW_WIDTH 76
 #define HINT "decide beforehand: --approve with allow, deny or a file of rules (ipybox-rules(5))"
 
 typedef struct {
@@ -142,7 +137,7 @@ withdraw(IpbGatewayQuestions *questions, bool is_input, uint64_t number)
 {
     for (GList *link = questions->queue.head; link != NULL; link = link->next) {
         const Question *question = link->data;
-        if (question->is_input != is_input || (!is_input && question->number != number))
+        if (question->is_input != is_input || question->number != number)
             continue;
         bool is_head = link == questions->queue.head;
         free_question(link->data);
@@ -156,9 +151,9 @@ withdraw(IpbGatewayQuestions *questions, bool is_input, uint64_t number)
 }
 
 void
-ipb_gateway_questions_withdraw_input(IpbGatewayQuestions *questions)
+ipb_gateway_questions_withdraw_input(IpbGatewayQuestions *questions, uint64_t input)
 {
-    withdraw(questions, /* is_input= */ true, 0);
+    withdraw(questions, /* is_input= */ true, input);
 }
 
 /* --- tool calls ------------------------------------------------------------------------------- */
@@ -173,12 +168,13 @@ make_text(const IpbApprovalRequest *request, char **ret_why)
         *ret_why = g_strdup_printf("%s; " HINT, error->message);
         return NULL;
     }
-    g_autoptr(GPtrArray) rows = ipb_display_text_rows(text, ROW_WIDTH);
-    if (g_utf8_strlen(text, -1) <= MAX_CHARS && rows->len <= MAX_ROWS)
+    bool fits;
+    g_autoptr(GPtrArray) rows = ipb_display_text_dialog_rows(text, &fits);
+    if (fits)
         return g_steal_pointer(&text);
     *ret_why = g_strdup_printf("the question has more than %d characters or %d lines; call the "
                                "tool with less data, or " HINT,
-                               MAX_CHARS, MAX_ROWS);
+                               IPB_DIALOG_MAX_CHARS, IPB_DIALOG_MAX_ROWS);
     return NULL;
 }
 

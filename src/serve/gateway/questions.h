@@ -23,7 +23,7 @@ IpbGatewayQuestions *ipb_gateway_questions_new(IpbSession *session, IpbGatewayPu
                                                const IpbGatewayRequest *request, bool *has_stale);
 /* @event: INPUT_REQUEST. */
 void ipb_gateway_questions_ask_input(IpbGatewayQuestions *questions, const IpbEvent *event);
-void ipb_gateway_questions_withdraw_input(IpbGatewayQuestions *questions);
+void ipb_gateway_questions_withdraw_input(IpbGatewayQuestions *questions, uint64_t input);
 /* The session gets the answer, at once if the client cannot be asked. */
 void ipb_gateway_questions_ask_approval(IpbGatewayQuestions *questions,
                                         const IpbApprovalRequest *request);

@@ -13,11 +13,6 @@
 #include "base/display-text.h"
 #include "tools/approval-question.h"
 
-/* Maximum of a question, so that a person can see all of it in the dialogs of clients, which may
- * not scroll horizontally. */
-#define MAX_CHARS 4000
-#define MAX_ROWS 64
-#define ROW_WIDTH 76
 #define MIN_REVISION "2025-06-18"
 
 #define HINT                                                                                       \
@@ -101,9 +96,31 @@ ipb_elicitation_set_client(IpbElicitation *elicitation, const char *revision,
 
 /* --- the question ----------------------------------------------------------------------------- */
 
+/* The parameters of elicitation/create: @rows below a @heading, indented. Caller frees. */
+static char *
+make_params(const char *heading, const GPtrArray *rows, const char *schema)
+{
+    g_autoptr(GString) message = g_string_new(heading);
+    g_string_append_c(message, '\n');
+    for (guint i = 0; i < rows->len; i++)
+        g_string_append_printf(message, "\n    %s", (char *) g_ptr_array_index(rows, i));
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "message", message->str);
+    ipb_json_key(writer, "requestedSchema");
+    ipb_json_write_raw(writer, schema, strlen(schema));
+    ipb_json_end_object(writer);
+    return ipb_json_writer_finish(writer, NULL);
+}
+
+static const char APPROVAL_SCHEMA[] =
+    "{\"type\":\"object\",\"properties\":{\"decision\":{\"type\":\"string\",\"title\":\"Decision\","
+    "\"description\":\"May this call run?\",\"enum\":[\"allow\",\"deny\"]}},"
+    "\"required\":[\"decision\"]}";
+
 /* NULL with @ret_why if the client's user could not see all of it. Caller frees. */
 static char *
-make_message(const IpbApprovalRequest *request, char **ret_why)
+make_approval_params(const IpbApprovalRequest *request, char **ret_why)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *question = ipb_approval_question(request, &error);
@@ -111,44 +128,19 @@ make_message(const IpbApprovalRequest *request, char **ret_why)
         *ret_why = g_strdup_printf("%s; " HINT, error->message);
         return NULL;
     }
-    g_autoptr(GPtrArray) rows = ipb_display_text_rows(question, ROW_WIDTH);
-    glong n_chars = g_utf8_strlen(question, -1);
-    if (n_chars > MAX_CHARS || rows->len > MAX_ROWS) {
+    bool fits;
+    g_autoptr(GPtrArray) rows = ipb_display_text_dialog_rows(question, &fits);
+    if (!fits) {
         *ret_why = g_strdup_printf(
             "the question is too long for the MCP client's user: %ld characters in %u lines, but "
             "at most %d in %d are shown; call the tool with less data, or " HINT,
-            n_chars, rows->len, MAX_CHARS, MAX_ROWS);
+            g_utf8_strlen(question, -1), rows->len, IPB_DIALOG_MAX_CHARS, IPB_DIALOG_MAX_ROWS);
         return NULL;
     }
-    GString *message =
-        g_string_new(request->is_installation ? "Code in a cell wants to install a package:\n"
-                                              : "Code in a cell calls a tool:\n");
-    for (guint i = 0; i < rows->len; i++)
-        g_string_append_printf(message, "\n    %s", (char *) g_ptr_array_index(rows, i));
-    return g_string_free(message, FALSE);
+    return make_params(request->is_installation ? "Code in a cell wants to install a package:"
+                                                : "Code in a cell calls a tool:",
+                       rows, APPROVAL_SCHEMA);
 }
-
-static const char SCHEMA[] =
-    "{\"type\":\"object\",\"properties\":{\"decision\":{\"type\":\"string\",\"title\":\"Decision\","
-    "\"description\":\"May this call run?\",\"enum\":[\"allow\",\"deny\"]}},"
-    "\"required\":[\"decision\"]}";
-
-static char *
-make_params(const IpbApprovalRequest *request, char **ret_why)
-{
-    g_autofree char *message = make_message(request, ret_why);
-    if (message == NULL)
-        return NULL;
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "message", message);
-    ipb_json_key(writer, "requestedSchema");
-    ipb_json_write_raw(writer, SCHEMA, sizeof SCHEMA - 1);
-    ipb_json_end_object(writer);
-    return ipb_json_writer_finish(writer, NULL);
-}
-
-/* --- the question for input ------------------------------------------------------------------- */
 
 static const char INPUT_SCHEMA[] =
     "{\"type\":\"object\",\"properties\":{\"value\":{\"type\":\"string\",\"title\":\"Input\","
@@ -158,24 +150,15 @@ static const char INPUT_SCHEMA[] =
 static char *
 make_input_params(const char *prompt, char **ret_why)
 {
+    bool fits;
     g_autofree char *printable = ipb_display_text_printable(prompt);
-    g_autoptr(GPtrArray) rows = ipb_display_text_rows(printable, ROW_WIDTH);
-    if (g_utf8_strlen(printable, -1) > MAX_CHARS || rows->len > MAX_ROWS) {
-        *ret_why = g_strdup_printf("the prompt is too long for the MCP client's user: at most %d "
-                                   "characters in %d lines are shown; print a long text instead",
-                                   MAX_CHARS, MAX_ROWS);
-        return NULL;
-    }
-    g_autoptr(GString) message = g_string_new("Code in a cell asks for input:\n");
-    for (guint i = 0; i < rows->len; i++)
-        g_string_append_printf(message, "\n    %s", (char *) g_ptr_array_index(rows, i));
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "message", message->str);
-    ipb_json_key(writer, "requestedSchema");
-    ipb_json_write_raw(writer, INPUT_SCHEMA, sizeof INPUT_SCHEMA - 1);
-    ipb_json_end_object(writer);
-    return ipb_json_writer_finish(writer, NULL);
+    g_autoptr(GPtrArray) rows = ipb_display_text_dialog_rows(printable, &fits);
+    if (fits)
+        return make_params("Code in a cell asks for input:", rows, INPUT_SCHEMA);
+    *ret_why = g_strdup_printf("the prompt is too long for the MCP client's user: at most %d "
+                               "characters in %d lines are shown; print a long text instead",
+                               IPB_DIALOG_MAX_CHARS, IPB_DIALOG_MAX_ROWS);
+    return NULL;
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
@@ -287,7 +270,7 @@ ipb_elicitation_ask(IpbElicitation *elicitation, const char *request_id,
         return;
     }
     g_autofree char *why = NULL;
-    char *params = make_params(approval, &why);
+    char *params = make_approval_params(approval, &why);
     if (params == NULL) {
         ipb_session_refuse(elicitation->session, approval->id, why);
         return;

@@ -98,8 +98,8 @@ ipb_rpc_cell_answer_add(IpbRpcCellAnswer *answer, const IpbEvent *event)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-static bool
-is_about_input(IpbEventType type)
+bool
+ipb_rpc_is_about_input(IpbEventType type)
 {
     return type == IPB_EVENT_INPUT_REQUEST || type == IPB_EVENT_INPUT_WITHDRAWN;
 }
@@ -108,7 +108,7 @@ is_about_input(IpbEventType type)
 static bool
 has_own_notification(IpbEventType type)
 {
-    return (type >= IPB_EVENT_DISPLAY && type <= IPB_EVENT_NOTICE) || is_about_input(type);
+    return (type >= IPB_EVENT_DISPLAY && type <= IPB_EVENT_NOTICE) || ipb_rpc_is_about_input(type);
 }
 
 static void
@@ -122,7 +122,7 @@ write_members(IpbJsonWriter *writer, const IpbEvent *event)
         ipb_json_member_string(writer, "traceback", event->text);
     } else if (event->type == IPB_EVENT_TOOL_PROGRESS || event->type == IPB_EVENT_NOTICE) {
         ipb_json_member_string(writer, "text", event->text);
-    } else if (is_about_input(event->type)) {
+    } else if (ipb_rpc_is_about_input(event->type)) {
         ipb_json_member_int(writer, "input", (int64_t) event->input);
         if (event->type == IPB_EVENT_INPUT_REQUEST) {
             ipb_json_member_string(writer, "prompt", event->text);

@@ -15,6 +15,8 @@ typedef struct IpbRpcCellAnswer IpbRpcCellAnswer;
 /* @max_chars: of the text, MAX_TEXT_CHARS at most. @strips: white space at both ends of the text is
  * removed. */
 IpbRpcCellAnswer *ipb_rpc_cell_answer_new(size_t max_chars, bool strips);
+/* Of INPUT_REQUEST and INPUT_WITHDRAWN a client is notified even if it wants no events. */
+bool ipb_rpc_is_about_input(IpbEventType type);
 /* Collects an event. */
 void ipb_rpc_cell_answer_add(IpbRpcCellAnswer *answer, const IpbEvent *event);
 /* Notifies the client of the event that was added last, and of the text that it added. */

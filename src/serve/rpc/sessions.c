@@ -364,9 +364,7 @@ on_cell_event(const IpbEvent *event, void *data)
 {
     Cell *cell = data;
     ipb_rpc_cell_answer_add(cell->answer, event);
-    bool is_about_input =
-        event->type == IPB_EVENT_INPUT_REQUEST || event->type == IPB_EVENT_INPUT_WITHDRAWN;
-    if (cell->has_events || is_about_input)
+    if (cell->has_events || ipb_rpc_is_about_input(event->type))
         ipb_rpc_cell_answer_send(cell->answer, event, cell->session->client,
                                  ipb_rpc_request_id(cell->pending->request));
     if (event->type == IPB_EVENT_DONE)
