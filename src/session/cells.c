@@ -20,6 +20,8 @@
 #define MAX_WAITING_CELLS 1000
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
 #define INPUT_TIMEOUT_MS (60u * 60 * 1000)
+/* Cells that have ended, of which late events say the number and the parent. */
+#define MAX_ENDED_CELLS 256
 #define NOTICE_PREFIX "[ipybox] "
 
 typedef struct {
@@ -48,6 +50,13 @@ typedef struct {
     IpbTimer *timer;    /* NULL: the clock is paused */
 } Cell;
 
+/* What late events need of a cell that has ended. */
+typedef struct {
+    uint64_t number; /* 0: none */
+    int64_t execution_count;
+    char *parent; /* or NULL */
+} EndedCell;
+
 struct IpbCells {
     IpbLoop *loop;
     IpbKernel *kernel;
@@ -62,6 +71,10 @@ struct IpbCells {
     void *data;
     Cell *current;
     GQueue waiting; /* Cell */
+    EndedCell ended[MAX_ENDED_CELLS];
+    bool has_rich_client;
+    IpbEventFunc late_func; /* or NULL */
+    void *late_data;
     uint64_t last_number;
     unsigned n_holds;    /* cells wait until all are released */
     GQueue kept_notices; /* char *: for the next cell */
@@ -145,12 +158,13 @@ record_cell(Cell *cell)
         report_record_error(cell->cells, cell, error);
 }
 
-/* @cell: NULL if the event is of none. */
+/* @cell: NULL if the event is of none that runs. */
 static void
 record_event(IpbCells *cells, const Cell *cell, const IpbEvent *event)
 {
     g_autoptr(GError) error = NULL;
-    if (!ipb_record_event(cells->record, cell != NULL ? cell->number : 0, event, &error))
+    uint64_t number = cell != NULL ? cell->number : event->cell;
+    if (!ipb_record_event(cells->record, number, event, &error))
         report_record_error(cells, cell, error);
 }
 
@@ -204,6 +218,24 @@ update_clock(Cell *cell)
         start_clock(cell);
 }
 
+static EndedCell *
+ended_slot(IpbCells *cells, uint64_t number)
+{
+    return &cells->ended[number % MAX_ENDED_CELLS];
+}
+
+static void
+remember_ended(Cell *cell, const IpbEvent *done)
+{
+    EndedCell *ended = ended_slot(cell->cells, cell->number);
+    g_free(ended->parent);
+    *ended = (EndedCell){
+        .number = cell->number,
+        .execution_count = cell->stores_history && !cell->is_silent ? done->execution_count : 0,
+        .parent = g_steal_pointer(&cell->parent),
+    };
+}
+
 /* Ends a cell, however it ended, and frees it. @event: the kernel's DONE; NULL if the kernel did
  * not run it. */
 static void
@@ -211,6 +243,8 @@ end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *eve
 {
     pause_clock(cell);
     record_cell(cell); /* of a cell that never ran */
+    if (event != NULL)
+        remember_ended(cell, event);
     send_event(cell, &(IpbEvent){
                          .type = IPB_EVENT_DONE,
                          .status = status,
@@ -319,20 +353,51 @@ on_started(IpbCells *cells, const IpbEvent *event)
     send_kept_notices(cells, cell->on_event, cell->data);
 }
 
+/* Saves the image of a bundle. The path, which the caller frees; NULL: there is none. */
+static char *
+save_image(IpbCells *cells, const IpbEvent *event)
+{
+    char *path = NULL;
+    g_autoptr(GError) error = NULL;
+    if (event->data == NULL || cells->images_dir == NULL ||
+        ipb_images_save(event->data, cells->images_dir, cells->workspace, &path, &error))
+        return path;
+    g_autofree char *notice = g_strdup_printf("image not saved: %s", error->message);
+    if (cells->current != NULL)
+        send_notice(cells->current, notice);
+    else
+        keep_notice(cells, notice);
+    return NULL;
+}
+
 /* The image is saved first, so that the event can name the file. */
 static void
 on_bundle(IpbCells *cells, const IpbEvent *event)
 {
-    g_autofree char *image_path = NULL;
-    g_autoptr(GError) error = NULL;
-    if (cells->images_dir != NULL &&
-        !ipb_images_save(event->data, cells->images_dir, cells->workspace, &image_path, &error)) {
-        g_autofree char *notice = g_strdup_printf("image not saved: %s", error->message);
-        send_notice(cells->current, notice);
-    }
+    g_autofree char *image_path = save_image(cells, event);
     IpbEvent with_path = *event;
     with_path.image_path = image_path;
     send_event(cells->current, &with_path);
+}
+
+/* Of code whose cell has ended. A client that does not look at late events has displays with the
+ * running cell, and text by LATE_OUTPUT. */
+static void
+on_late_event(IpbCells *cells, const IpbEvent *event)
+{
+    const EndedCell *ended = ended_slot(cells, event->cell);
+    g_autofree char *image_path = save_image(cells, event);
+    IpbEvent copy = *event;
+    copy.image_path = image_path;
+    bool is_known = event->cell != 0 && ended->number == event->cell;
+    copy.execution_count = is_known ? ended->execution_count : 0;
+    copy.parent = is_known ? ended->parent : NULL;
+    record_event(cells, NULL, &copy);
+    if (cells->late_func != NULL)
+        cells->late_func(&copy, cells->late_data);
+    Cell *cell = cells->current;
+    if (cell != NULL && cell->on_event != NULL && !cells->has_rich_client && event->data != NULL)
+        cell->on_event(&copy, cell->data);
 }
 
 static void
@@ -465,6 +530,10 @@ void
 ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
 {
     IpbCells *cells = data;
+    if (event->is_late) {
+        on_late_event(cells, event);
+        return;
+    }
     if (event->cell == 0) {
         on_event_of_no_cell(cells, event);
         return;
@@ -511,6 +580,13 @@ ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
 }
 
 void
+ipb_cells_watch_late_output(IpbCells *cells, IpbEventFunc func, void *data)
+{
+    cells->late_func = func;
+    cells->late_data = data;
+}
+
+void
 ipb_cells_report_late_output(IpbCells *cells)
 {
     if (cells->current != NULL || cells->is_closed)
@@ -532,6 +608,7 @@ start_next_cell(IpbCells *cells)
         record_cell(cell);
         g_autoptr(GError) error = NULL;
         IpbKernelCode code = {
+            .number = cell->number,
             .code = cell->code,
             .is_silent = cell->is_silent,
             .stores_history = cell->stores_history,
@@ -689,6 +766,7 @@ ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options)
         .workspace = g_strdup(options->workspace),
         .images_dir = g_strdup(options->images_dir),
         .working_dir = g_strdup(options->working_dir),
+        .has_rich_client = options->has_rich_client,
         .on_event = options->on_event,
         .on_log = options->on_log,
         .data = options->data,
@@ -707,6 +785,8 @@ ipb_cells_free(IpbCells *cells)
     free_cell(cells->current);
     g_queue_clear_full(&cells->waiting, (GDestroyNotify) free_cell);
     g_queue_clear_full(&cells->kept_notices, g_free);
+    for (size_t i = 0; i < MAX_ENDED_CELLS; i++)
+        g_free(cells->ended[i].parent);
     g_free(cells->workspace);
     g_free(cells->images_dir);
     g_free(cells->working_dir);

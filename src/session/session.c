@@ -518,6 +518,7 @@ make_cells(IpbSession *session, const IpbSessionOptions *options)
                                          .workspace = session->workspace,
                                          .images_dir = options->saves_images ? images_dir : NULL,
                                          .working_dir = session->working_dir,
+                                         .has_rich_client = options->has_rich_client,
                                          .on_event = on_event,
                                          .on_log = on_log,
                                          .data = session,
@@ -711,6 +712,12 @@ ipb_session_free(IpbSession *session)
 }
 
 /* --- cells ------------------------------------------------------------------------------------ */
+
+void
+ipb_session_watch_late_output(IpbSession *session, IpbEventFunc func, void *data)
+{
+    ipb_cells_watch_late_output(session->cells, func, data);
+}
 
 void
 ipb_session_report_late_output(IpbSession *session)

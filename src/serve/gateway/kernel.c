@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "serve/gateway/cell.h"
+#include "serve/gateway/output.h"
 
 #define MS_PER_S 1000u
 /* Of one timer, whose milliseconds are unsigned. */
@@ -660,6 +661,13 @@ ipb_gateway_client_free(IpbGatewayClient *client)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
+static void
+on_late_event(const IpbEvent *event, void *data)
+{
+    IpbGatewayKernel *kernel = data;
+    ipb_gateway_output_send_late(kernel->publisher, event);
+}
+
 IpbGatewayKernel *
 ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *options, GError **error)
 {
@@ -682,6 +690,8 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->has_one_process = options->has_one_process;
     kernel->on_end = options->on_end;
     kernel->data = options->data;
+    if (options->session->has_rich_client) /* else later cells have it */
+        ipb_session_watch_late_output(kernel->session, on_late_event, kernel);
     ipb_session_start(kernel->session);
     set_state(kernel, STATE_STARTING);
     return kernel;

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import inspection, user_processes, wire
+from . import current_cell, inspection, user_processes
 from .interrupts import Interrupts
 from .output import Output
 
@@ -51,6 +51,7 @@ class CellRunner:
     def _start(self, code: str, store_history: bool, silent: bool) -> None:
         result = error = cell = None
         is_async = False
+        current_cell.set_cell(self._output.cell)
         try:
             # User code may have changed something that makes one of these fail. That is the cell's
             # error.
@@ -154,9 +155,8 @@ class CellRunner:
         if payload := shell.take_payload():
             done["payload"] = payload
         try:
-            output.send(wire.DONE, done)
+            output.end_cell(done)
         finally:
-            output.cell = 0
             self.is_busy = False
             self._on_done()
 

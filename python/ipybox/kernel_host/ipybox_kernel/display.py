@@ -37,11 +37,15 @@ def send_bundle(
     if not output.is_connected:
         print(data.get("text/plain", ""))  # a forked child
         return
-    payload = {"cell": output.cell, "data": mime.conform(data), **fields}
+    payload: dict[str, Any] = {"data": mime.conform(data), **fields}
     payload["data"].pop(WIDGET_VIEW, None)
     payload["metadata"] = mime.conform_json(dict(metadata or {}))
     try:
-        output.send(kind, payload, with_next)
+        with output.lock:
+            if kind == wire.RESULT and output.is_late():
+                kind = wire.DISPLAY  # a cell that has ended has its result
+            payload["cell"] = output.cell_of_caller()
+            output.send(kind, payload, with_next)
     except wire.FrameTooLarge as error:
         what = "result" if kind == wire.RESULT else "display"
         print(f"The {what} is too large to be shown: {error}.", file=sys.stderr)
@@ -68,7 +72,9 @@ class KernelDisplayPublisher(DisplayPublisher):
     def clear_output(self, wait: bool = False) -> None:
         output = self.shell.output
         if output.is_connected:
-            output.send(wire.CLEAR_OUTPUT, {"cell": output.cell, "wait": bool(wait)})
+            with output.lock:
+                cell = output.cell_of_caller()
+                output.send(wire.CLEAR_OUTPUT, {"cell": cell, "wait": bool(wait)})
 
 
 class KernelDisplayHook(DisplayHook):

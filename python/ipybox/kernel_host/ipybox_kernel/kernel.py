@@ -21,6 +21,7 @@ from typing import Any
 
 from . import (
     blas,
+    current_cell,
     event_loop,
     inspection,
     interpreter,
@@ -149,6 +150,7 @@ class Kernel:
         self._make_loop(message.get("returns_to_cwd", False))
         self._prepare_shell(message)
         user_processes.watch(self._output)
+        current_cell.pass_to_threads()
         user_processes.make_multiprocessing_fork()
         self._interrupts.install()
         self._output.send(wire.HELLO, {"version": wire.VERSION, "pid": os.getpid()})

@@ -277,6 +277,9 @@ class KernelShell(InteractiveShell):
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         text = stb if isinstance(stb, str) else self.InteractiveTB.stb2text(stb)
+        if self.output.is_connected and self.output.is_late():
+            print(text, file=sys.stderr)
+            return
         if self.output.is_connected and self._is_own_error(evalue):
             self.send_error(etype, evalue, text)
             return

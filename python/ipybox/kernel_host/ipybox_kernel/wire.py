@@ -27,6 +27,7 @@ DONE = 70
 REPLY = 71
 INPUT_REQUEST = 72
 INPUT_END = 73
+STREAM = 74
 
 _HEAD = struct.Struct("<IBI")
 _LENGTH_SIZE = 4
