@@ -32,6 +32,7 @@ typedef enum {
     IPB_FRAME_SHUTDOWN = 3,
     IPB_FRAME_REQUEST = 4,
     IPB_FRAME_INPUT = 5,
+    IPB_FRAME_PIPES = 6,
     /* from the kernel */
     IPB_FRAME_HELLO = 64,
     IPB_FRAME_DISPLAY = 65,
@@ -44,6 +45,8 @@ typedef enum {
     IPB_FRAME_INPUT_REQUEST = 72,
     IPB_FRAME_INPUT_END = 73,
     IPB_FRAME_STREAM = 74,
+    IPB_FRAME_PIPES_WANTED = 76,
+    IPB_FRAME_PIPES_TAKEN = 77,
 } IpbFrameType;
 
 /* A frame in a buffer of the caller. */
