@@ -71,7 +71,11 @@ typedef struct {
 
 /* What to run, and how: as in Jupyter's execute_request. */
 typedef struct {
+    /* with @comm: "" */
     const char *code;
+    /* Instead of code: a message of the client's comm, which the kernel's handlers get, as
+     * ipb_comm_write() made it; or NULL. Only for kernels with a rich client */
+    GBytes *comm;
     /* no displayed value, no history, no post_run_cell */
     bool is_silent;
     /* it is added to the history, and counts */

@@ -32,6 +32,7 @@ typedef enum {
     IPB_FRAME_SHUTDOWN = 3,
     IPB_FRAME_REQUEST = 4,
     IPB_FRAME_INPUT = 5,
+    IPB_FRAME_COMM_TO_KERNEL = 7,
     /* from the kernel */
     IPB_FRAME_HELLO = 64,
     IPB_FRAME_DISPLAY = 65,
@@ -43,6 +44,7 @@ typedef enum {
     IPB_FRAME_REPLY = 71,
     IPB_FRAME_INPUT_REQUEST = 72,
     IPB_FRAME_INPUT_END = 73,
+    IPB_FRAME_COMM = 75,
 } IpbFrameType;
 
 /* A frame in a buffer of the caller. */

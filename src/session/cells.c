@@ -30,6 +30,7 @@ typedef struct {
     bool is_recorded;       /* its code is in the record */
     char *user_expressions; /* or NULL */
     char *parent;           /* likewise */
+    GBytes *comm;           /* likewise */
     bool allows_input;
     unsigned input_timeout_ms;
     uint64_t input; /* that it waits for; 0: none */
@@ -88,6 +89,7 @@ new_cell(IpbCells *cells, const char *code, const IpbCellOptions *options, IpbEv
     cell->input_timeout_ms =
         options->input_timeout_ms > 0 ? options->input_timeout_ms : INPUT_TIMEOUT_MS;
     cell->parent = g_strdup(options->parent);
+    cell->comm = options->comm != NULL ? g_bytes_ref(options->comm) : NULL;
     cell->timeout_ms = options->timeout_ms;
     cell->left_us = (int64_t) options->timeout_ms * 1000;
     cell->on_event = on_event;
@@ -105,6 +107,7 @@ free_cell(Cell *cell)
     g_free(cell->code);
     g_free(cell->user_expressions);
     g_free(cell->parent);
+    g_clear_pointer(&cell->comm, g_bytes_unref);
     g_free(cell);
 }
 
@@ -138,11 +141,19 @@ static void
 record_cell(Cell *cell)
 {
     g_autoptr(GError) error = NULL;
-    if (cell->is_recorded)
+    if (cell->is_recorded || cell->comm != NULL)
         return;
     cell->is_recorded = true;
     if (!ipb_record_cell(cell->cells->record, cell->number, cell->code, cell->is_silent, &error))
         report_record_error(cell->cells, cell, error);
+}
+
+/* A comm message is no cell of the record. What its handlers print and show is kept as output of no
+ * cell. Their clear_output is for a widget, and not for the cell before. */
+static bool
+is_kept_of_comm(IpbEventType type)
+{
+    return type != IPB_EVENT_STARTED && type != IPB_EVENT_DONE && type != IPB_EVENT_CLEAR_OUTPUT;
 }
 
 /* @cell: NULL if the event is of none. */
@@ -150,7 +161,11 @@ static void
 record_event(IpbCells *cells, const Cell *cell, const IpbEvent *event)
 {
     g_autoptr(GError) error = NULL;
-    if (!ipb_record_event(cells->record, cell != NULL ? cell->number : 0, event, &error))
+    bool is_comm = cell != NULL && cell->comm != NULL;
+    if (is_comm && !is_kept_of_comm(event->type))
+        return;
+    if (!ipb_record_event(cells->record, cell != NULL && !is_comm ? cell->number : 0, event,
+                          &error))
         report_record_error(cells, cell, error);
 }
 
@@ -479,6 +494,7 @@ ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
     case IPB_EVENT_STDERR:
     case IPB_EVENT_LATE_OUTPUT:
     case IPB_EVENT_CLEAR_OUTPUT:
+    case IPB_EVENT_COMM:
         send_event(cells->current, event);
         break;
     case IPB_EVENT_NOTICE:
@@ -538,6 +554,7 @@ start_next_cell(IpbCells *cells)
             .user_expressions = cell->user_expressions,
             .allows_input = cell->allows_input,
             .parent = cell->parent,
+            .comm = cell->comm,
         };
         if (ipb_kernel_execute(cells->kernel, &code, &error) != 0)
             return;
@@ -668,7 +685,7 @@ ipb_cells_set_awaiting_approval(IpbCells *cells, bool is_awaiting)
 uint64_t
 ipb_cells_running(const IpbCells *cells)
 {
-    return cells->current != NULL ? cells->current->number : 0;
+    return cells->current != NULL && cells->current->comm == NULL ? cells->current->number : 0;
 }
 
 void

@@ -32,6 +32,8 @@ struct IpbSession {
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
     IpbEventFunc on_event;
     void *data;
+    IpbEventFunc listener; /* or NULL */
+    void *listener_data;
 
     IpbKernelProvider *kernel_provider;
     IpbKernel *kernel;
@@ -92,6 +94,8 @@ static void
 on_event(const IpbEvent *event, void *data)
 {
     IpbSession *session = data;
+    if (session->listener != NULL)
+        session->listener(event, session->listener_data);
     if (session->on_event != NULL)
         session->on_event(event, session->data);
 }
@@ -731,6 +735,13 @@ ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOpt
                          IpbEventFunc on_cell_event, void *data, GError **error)
 {
     return ipb_cells_execute(session->cells, code, options, on_cell_event, data, error);
+}
+
+void
+ipb_session_listen(IpbSession *session, IpbEventFunc func, void *data)
+{
+    session->listener = func;
+    session->listener_data = data;
 }
 
 bool

@@ -101,6 +101,8 @@ typedef struct {
 } IpbSessionOptions;
 
 IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error);
+/* @func gets the events that belong to no cell, before on_event of the options. */
+void ipb_session_listen(IpbSession *session, IpbEventFunc func, void *data);
 /* Gets a kernel ready in the background, as execute does, too. READY or START_FAILED is reported to
  * on_event of the options, from the loop, even if the kernel is ready already. */
 void ipb_session_start(IpbSession *session);

@@ -58,6 +58,7 @@ struct IpbGatewayKernel {
     unsigned idle_s;
     bool culls_connected;
     bool has_one_process;
+    bool has_comms;          /* its clients show widgets */
     bool has_stale_question; /* see questions.h */
     bool is_seeding;
     IpbTimer *idle_timer;
@@ -413,7 +414,8 @@ answer_kernel_info(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
         answer_ok(kernel, request, ipb_json_root(doc));
 }
 
-/* No comm has a target here, so each is closed at once, as Jupyter's kernels do. */
+/* Without comms, or on the control channel: no comm has a target, so each is closed at once, as
+ * Jupyter's kernels do. */
 static void
 refuse_comm(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
 {
@@ -516,13 +518,20 @@ execute(IpbGatewayKernel *kernel)
     ipb_gateway_cell_start(kernel->cell);
 }
 
+static bool
+is_of_comm(const IpbGatewayRequest *request)
+{
+    return is_of_type(request, "comm_open") || is_of_type(request, "comm_msg") ||
+           is_of_type(request, "comm_close");
+}
+
 static void
 start_request(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
 {
     kernel->current = request;
     set_state(kernel, STATE_BUSY);
     send_status(kernel, "busy", request);
-    if (is_of_type(request, "execute_request")) {
+    if (is_of_type(request, "execute_request") || (kernel->has_comms && is_of_comm(request))) {
         execute(kernel);
         return;
     }
@@ -660,6 +669,15 @@ ipb_gateway_client_free(IpbGatewayClient *client)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
+/* Events that belong to no cell: a thread or a task uses a widget. */
+static void
+on_session_event(const IpbEvent *event, void *data)
+{
+    IpbGatewayKernel *kernel = data;
+    if (event->type == IPB_EVENT_COMM)
+        ipb_gateway_publisher_send_comm(kernel->publisher, event->comm, NULL);
+}
+
 IpbGatewayKernel *
 ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *options, GError **error)
 {
@@ -680,8 +698,10 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->idle_s = options->idle_s;
     kernel->culls_connected = options->culls_connected;
     kernel->has_one_process = options->has_one_process;
+    kernel->has_comms = options->session->has_rich_client;
     kernel->on_end = options->on_end;
     kernel->data = options->data;
+    ipb_session_listen(kernel->session, on_session_event, kernel);
     ipb_session_start(kernel->session);
     set_state(kernel, STATE_STARTING);
     return kernel;

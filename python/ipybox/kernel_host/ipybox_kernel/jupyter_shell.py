@@ -7,11 +7,17 @@ class, and `kernel`.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
+import sys
+from importlib.machinery import PathFinder
+from types import ModuleType
 from typing import Any
 
 import IPython
 from IPython.core.error import TryNext
+from traitlets.config import Config
 
 from . import mime
 from .jupyter_kernel import JupyterKernel
@@ -26,9 +32,14 @@ class ZMQInteractiveShell(KernelShell):
     is_rich = True
 
     _request: dict[str, Any] = {}
+    _comm_message: dict[str, Any] | None = None  # if that came after the request
 
     def set_request(self, request: dict[str, Any]) -> None:
         self._request = request
+        self._comm_message = None
+
+    def set_comm_message(self, message: dict[str, Any]) -> None:
+        self._comm_message = message
 
     @property
     def parent_header(self) -> dict[str, Any]:
@@ -38,8 +49,11 @@ class ZMQInteractiveShell(KernelShell):
     def get_parent(self) -> dict[str, Any]:
         """The request of the cell that runs, or ran last, as far as it is known here.
 
-        It is {} before the first cell.
+        It is {} before the first cell. While handlers of a comm message run, and until the next
+        request, it is that message.
         """
+        if self._comm_message is not None:
+            return dict(self._comm_message)
         header = self._request.get("parent")
         if header is None:
             return {}
@@ -70,7 +84,34 @@ class ZMQInteractiveShell(KernelShell):
 
 
 # What libraries look for. ipykernel itself need not be installed.
-ZMQInteractiveShell.__module__ = "ipykernel.zmqshell"
+MODULE = "ipykernel.zmqshell"
+ZMQInteractiveShell.__module__ = MODULE
+
+
+def offer_module() -> None:
+    """Puts the module of the class where tqdm.auto and others look for it.
+
+    Its other contents are those of ipykernel, if that is installed, and are loaded when needed.
+    """
+    module = ModuleType(MODULE, ZMQInteractiveShell.__doc__)
+    real: list[Any] = []
+
+    def get(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if not real:
+            parent = importlib.import_module(MODULE.partition(".")[0])
+            spec = PathFinder.find_spec(MODULE, parent.__path__)
+            if spec is None or spec.loader is None:
+                raise AttributeError(name)
+            found = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(found)
+            real.append(found)
+        return getattr(real[0], name)
+
+    module.ZMQInteractiveShell = ZMQInteractiveShell  # type: ignore[attr-defined]
+    module.__getattr__ = get  # type: ignore[method-assign]
+    sys.modules[MODULE] = module
 
 
 def send_page(shell: Any, data: Any, start: int = 0, screen_lines: int = 0, **_: Any) -> None:
@@ -87,6 +128,8 @@ def become_rich(shell: Any) -> None:
     """Called after the kernel's environment was set. The forkserver does not know the client."""
     shell.__class__ = ZMQInteractiveShell
     shell.kernel = JupyterKernel(shell)
+    shell.config["IPKernelApp"] = Config()  # by it, some libraries choose widgets
+    offer_module()
     shell.set_hook("show_in_pager", send_page, PAGER_PRIORITY)
     if not os.environ.get("NO_COLOR"):
         use_colors(shell)
