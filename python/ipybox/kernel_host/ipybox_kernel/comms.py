@@ -54,7 +54,7 @@ def is_known(shell: Any, view: Any) -> bool:
 
 def describe(shell: Any, target_name: Any) -> dict[str, Any]:
     """The open comms, of one target or of all, as in a comm_info_reply."""
-    comms = {} if shell.comms is None else dict(shell.comms.comms)
+    comms = dict(shell.comms.comms) if shell.comms is not None and shell.is_rich else {}
     return {
         str(name): {"target_name": str(comm.target_name)}
         for name, comm in comms.items()
