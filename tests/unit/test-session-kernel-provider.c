@@ -329,8 +329,8 @@ test_cells(Fixture *fixture, const void *unused)
     close_session(session);
 }
 
-/* A message of a comm waits in the queue of cells. In the record, what its handlers print belongs to
- * no cell. */
+/* A message of a comm waits in the queue of cells. In the record, what its handlers print belongs
+ * to no cell. */
 static void
 test_comms(Fixture *fixture, const void *unused)
 {

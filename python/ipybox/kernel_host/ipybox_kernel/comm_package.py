@@ -10,7 +10,7 @@ from comm.base_comm import BaseComm, CommManager  # type: ignore[import-not-foun
 from . import comms
 
 
-class KernelComm(BaseComm):  # type: ignore[misc]
+class KernelComm(BaseComm):
     """A comm of a rich client."""
 
     shell: Any = None  # set by take_over()
@@ -31,7 +31,7 @@ class KernelComm(BaseComm):  # type: ignore[misc]
         comms.send(self.shell, kind, self.comm_id, data, metadata, buffers, **keys)
 
 
-class TextComm(BaseComm):  # type: ignore[misc]
+class TextComm(BaseComm):
     """A comm of a client that shows text: its messages go nowhere.
 
     It has what an Output widget needs in order to report that it captures. The output is shown with
@@ -56,10 +56,10 @@ class TextComm(BaseComm):  # type: ignore[misc]
         return {"header": {"msg_id": "cell"}}
 
 
-class KernelCommManager(CommManager):  # type: ignore[misc]
+class KernelCommManager(CommManager):
     """Lets errors of handlers through, so that they are reported as a cell's are.
 
-    The package would log them, and show them to nobody.
+    The package would only log them.
     """
 
     def __init__(self, comm_class: type[BaseComm]) -> None:
