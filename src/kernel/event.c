@@ -25,6 +25,7 @@ ipb_event_name(IpbEventType type)
         [IPB_EVENT_INPUT_REQUEST] = "input_request",
         [IPB_EVENT_INPUT_WITHDRAWN] = "input_withdrawn",
         [IPB_EVENT_DIED] = "died",
+        [IPB_EVENT_COMM] = "comm",
     };
     return NAMES[type];
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "json/json.h"
+#include "kernel/comm.h"
 
 /* The types up to INPUT_WITHDRAWN have the numbers of IpyboxEventType (ipybox/event.h). */
 typedef enum {
@@ -55,6 +56,8 @@ typedef enum {
     /* Of no cell: the kernel's process has ended, and that was not asked for; text: the cause. The
      * cell that ran in it has ended before */
     IPB_EVENT_DIED,
+    /* A message of a comm, only of kernels with a rich client: comm. It may belong to no cell */
+    IPB_EVENT_COMM,
     /* A kernel that is ready begins with the cell: execution_count that it will have. The cell's
      * time runs from here. Not sent for a cell that never gets so far */
     IPB_EVENT_STARTED,
@@ -128,6 +131,8 @@ typedef struct {
     /* DONE: what a front end of Jupyter is asked to do, an array of objects with a string "source",
      * or NULL; their other members are untrusted. Only kernels with a rich client send it. */
     const IpbJson *payload;
+    /* COMM */
+    const IpbComm *comm;
     /* READY: "module: error" for each module that could not be preloaded; or NULL */
     const char *const *preload_failures;
 } IpbEvent;

@@ -73,7 +73,11 @@ typedef struct {
 typedef struct {
     /* of the cell: above those of all cells before; 0: the next one */
     uint64_t number;
+    /* with @comm: "" */
     const char *code;
+    /* Instead of code: a message of the client's comm, which the kernel's handlers get, as
+     * ipb_comm_write() made it; or NULL. Only for kernels with a rich client */
+    GBytes *comm;
     /* no displayed value, no history, no post_run_cell */
     bool is_silent;
     /* it is added to the history, and counts */

@@ -35,6 +35,9 @@ type_name(IpbFrameType type)
         return "request";
     case IPB_FRAME_INPUT:
         return "input";
+    case IPB_FRAME_COMM_TO_KERNEL:
+    case IPB_FRAME_COMM:
+        return "comm";
     case IPB_FRAME_HELLO:
         return "hello";
     case IPB_FRAME_DISPLAY:
@@ -246,6 +249,84 @@ parse_input_end(IpbMessage *message, GError **error)
     return parse_id(message, error);
 }
 
+/* NULL: it is not base64 as RFC 4648 has it, without line breaks. The caller frees it. */
+static char *
+decode_base64(const IpbJson *value, size_t *ret_size)
+{
+    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t size;
+    const char *text = ipb_json_string(value, &size);
+    if (text == NULL || size % 4 != 0)
+        return NULL;
+    size_t n_digits = strspn(text, DIGITS);
+    size_t n_padding = strspn(text + n_digits, "=");
+    if (n_digits + n_padding != size || n_padding > 2)
+        return NULL;
+    return (char *) g_base64_decode(text, ret_size);
+}
+
+static bool
+parse_buffers(IpbMessage *message, GError **error)
+{
+    const IpbJson *buffers = ipb_json_get(root(message), "buffers");
+    if (buffers == NULL)
+        return true;
+    size_t n = ipb_json_length(buffers);
+    if (!ipb_json_is(buffers, IPB_JSON_ARRAY) || n > IPB_COMM_MAX_BUFFERS)
+        return set_breach(message, "with \"buffers\" that are not an array of 1000 at most", error);
+    message->buffers = g_new0(IpbSpan, n);
+    IPB_JSON_FOREACH (buffer, buffers) {
+        IpbSpan *span = &message->buffers[message->n_buffers];
+        span->start = decode_base64(buffer, &span->size);
+        if (span->start == NULL)
+            return set_breach(message, "with a buffer that is not base64", error);
+        message->n_buffers++;
+    }
+    message->comm.buffers = message->buffers;
+    message->comm.n_buffers = message->n_buffers;
+    return true;
+}
+
+/* @ret_name: NULL if it is null or missing, and @is_needed is false. */
+static bool
+parse_name(IpbMessage *message, const char *member, bool is_needed, const char **ret_name,
+           GError **error)
+{
+    const IpbJson *value = ipb_json_get(root(message), member);
+    if (!is_needed && (value == NULL || ipb_json_is(value, IPB_JSON_NULL)))
+        return true;
+    size_t size;
+    *ret_name = get_text(message, member, &size);
+    if (*ret_name != NULL && size <= IPB_COMM_MAX_NAME)
+        return true;
+    g_autofree char *what = g_strdup_printf("without a string \"%s\" of 4096 bytes", member);
+    return set_breach(message, what, error);
+}
+
+/* What the data says is between the widget and the kernel. */
+static bool
+parse_comm(IpbMessage *message, GError **error)
+{
+    IpbComm *comm = &message->comm;
+    message->event.type = IPB_EVENT_COMM;
+    if (!ipb_comm_kind_parse(ipb_json_get_string(root(message), "kind"), &comm->kind))
+        return set_breach(message, "without a known \"kind\"", error);
+    bool opens = comm->kind == IPB_COMM_OPEN;
+    if (!parse_name(message, "comm_id", true, &comm->comm_id, error) ||
+        (opens && (!parse_name(message, "target_name", true, &comm->target_name, error) ||
+                   !parse_name(message, "target_module", false, &comm->target_module, error))))
+        return false;
+    comm->data = ipb_json_get(root(message), "data");
+    if (comm->data == NULL)
+        return set_breach(message, "without \"data\"", error);
+    const IpbJson *metadata = ipb_json_get(root(message), "metadata");
+    if (ipb_json_is(metadata, IPB_JSON_OBJECT))
+        comm->metadata = metadata;
+    else if (metadata != NULL && !ipb_json_is(metadata, IPB_JSON_NULL))
+        return set_breach(message, "with \"metadata\" that is not an object", error);
+    return parse_buffers(message, error);
+}
+
 static bool
 parse_stream(IpbMessage *message, GError **error)
 {
@@ -308,12 +389,15 @@ parse_content(IpbMessage *message, GError **error)
     case IPB_FRAME_PIPES_WANTED:
     case IPB_FRAME_PIPES_TAKEN:
         return true;
+    case IPB_FRAME_COMM:
+        return parse_comm(message, error);
     case IPB_FRAME_START:
     case IPB_FRAME_EXECUTE:
     case IPB_FRAME_SHUTDOWN:
     case IPB_FRAME_REQUEST:
     case IPB_FRAME_INPUT:
     case IPB_FRAME_PIPES:
+    case IPB_FRAME_COMM_TO_KERNEL:
         break;
     }
     return set_breach(message, "that only the core sends", error);
@@ -347,6 +431,8 @@ ipb_message_parse(const IpbFrame *frame, IpbMessage *ret_message, GError **error
     if (!parse_cell(&message, error) || !parse_content(&message, error))
         return false;
     *ret_message = message;
+    if (message.type == IPB_FRAME_COMM)
+        ret_message->event.comm = &ret_message->comm;
     message = (IpbMessage){0};
     return true;
 }
@@ -356,6 +442,9 @@ ipb_message_clear(IpbMessage *message)
 {
     for (unsigned i = 0; i < message->n_owned; i++)
         g_free(message->owned[i]);
+    for (size_t i = 0; i < message->n_buffers; i++)
+        g_free((char *) message->buffers[i].start);
+    g_free(message->buffers);
     ipb_json_doc_free(message->document);
     *message = (IpbMessage){0};
 }
@@ -436,10 +525,30 @@ ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError *
     return finish_frame(IPB_FRAME_START, writer, ret_size, error);
 }
 
+static char *
+build_comm(uint64_t cell, const IpbKernelCode *code, size_t *ret_size, GError **error)
+{
+    gsize size;
+    const char *comm = g_bytes_get_data(code->comm, &size);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "cell", (int64_t) cell);
+    ipb_json_key(writer, "comm");
+    ipb_json_write_raw(writer, comm, size);
+    if (code->parent != NULL) {
+        ipb_json_key(writer, "parent");
+        ipb_json_write_raw(writer, code->parent, strlen(code->parent));
+    }
+    ipb_json_end_object(writer);
+    return finish_frame(IPB_FRAME_COMM_TO_KERNEL, writer, ret_size, error);
+}
+
 char *
 ipb_message_build_execute(uint64_t cell, const IpbKernelCode *code, size_t *ret_size,
                           GError **error)
 {
+    if (code->comm != NULL)
+        return build_comm(cell, code, ret_size, error);
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_int(writer, "cell", (int64_t) cell);

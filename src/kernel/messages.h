@@ -21,8 +21,11 @@ typedef struct {
     uint64_t request; /* REPLY: which, and its result (any value) or the error's text; INPUT_* */
     const IpbJson *result;
     const char *error;
+    IpbComm comm;   /* of the event COMM */
     char *owned[4]; /* texts that had to be changed */
     unsigned n_owned;
+    IpbSpan *buffers; /* of the comm, each of them owned */
+    size_t n_buffers;
 } IpbMessage;
 
 /* Errors: PROTOCOL, with what is wrong in which frame. */

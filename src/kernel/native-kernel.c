@@ -70,6 +70,7 @@ typedef struct {
     IpbKernelCode options;  /* of the cell: all but the code */
     char *user_expressions; /* of the cell */
     char *parent;           /* of the cell */
+    GBytes *comm;           /* of the cell, or NULL */
     int64_t last_count;     /* of executions, as the process reported it last */
     bool is_started_due;    /* the cell was sent, and STARTED is not reported yet */
     bool has_error;         /* ERROR was reported */
@@ -200,6 +201,15 @@ report_cell_start(NativeKernel *kernel)
         report_late(kernel);
 }
 
+static void
+clear_code(NativeKernel *kernel)
+{
+    g_clear_pointer(&kernel->code, g_free);
+    g_clear_pointer(&kernel->user_expressions, g_free);
+    g_clear_pointer(&kernel->parent, g_free);
+    g_clear_pointer(&kernel->comm, g_bytes_unref);
+}
+
 /* The callback of DONE may start the next cell, so the state is settled before. */
 static void
 end_cell(NativeKernel *kernel, const IpbEvent *done)
@@ -208,9 +218,7 @@ end_cell(NativeKernel *kernel, const IpbEvent *done)
     event.type = IPB_EVENT_DONE;
     event.cell = kernel->cell;
     kernel->cell = 0;
-    g_clear_pointer(&kernel->code, g_free);
-    g_clear_pointer(&kernel->user_expressions, g_free);
-    g_clear_pointer(&kernel->parent, g_free);
+    clear_code(kernel);
     kernel->is_started_due = kernel->is_interrupt_due = false;
     kernel->lost_cause = NULL;
     kernel->input = 0;
@@ -287,6 +295,7 @@ send_cell(NativeKernel *kernel, GError **error)
     code.code = kernel->code;
     code.user_expressions = kernel->user_expressions;
     code.parent = kernel->parent;
+    code.comm = kernel->comm;
     if (!ipb_process_execute(kernel->process, kernel->cell, &code, &send_error)) {
         if (g_error_matches(send_error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT)) {
             g_propagate_error(error, g_steal_pointer(&send_error));
@@ -297,9 +306,7 @@ send_cell(NativeKernel *kernel, GError **error)
         set_state(kernel, STATE_DYING);
         return true;
     }
-    g_clear_pointer(&kernel->code, g_free);
-    g_clear_pointer(&kernel->user_expressions, g_free);
-    g_clear_pointer(&kernel->parent, g_free);
+    clear_code(kernel);
     if (kernel->first_cell == 0)
         kernel->first_cell = kernel->cell;
     kernel->is_started_due = true;
@@ -444,7 +451,7 @@ check_cell(const NativeKernel *kernel, IpbEvent *event, GError **error)
 {
     bool may_be_late = event->type == IPB_EVENT_DISPLAY || event->type == IPB_EVENT_UPDATE ||
                        event->type == IPB_EVENT_CLEAR_OUTPUT || event->type == IPB_EVENT_STDOUT ||
-                       event->type == IPB_EVENT_STDERR;
+                       event->type == IPB_EVENT_STDERR || event->type == IPB_EVENT_COMM;
     uint64_t running = is_cell_running(kernel) ? kernel->cell : 0;
     if (running != 0 && event->cell == running)
         return true;
@@ -521,6 +528,11 @@ on_message(const IpbMessage *message, GError **error, void *data)
                                    message->error, error);
     if (!check_cell(kernel, &event, error))
         return false;
+    if (event.type == IPB_EVENT_COMM && !kernel->rules.has_rich_client) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    "a frame comm, but the client shows text only");
+        return false;
+    }
     if (event.is_late) {
         on_late_event(kernel, &event);
         return true;
@@ -674,12 +686,11 @@ execute(IpbKernel *base, const IpbKernelCode *code, uint64_t cell, GError **erro
     kernel->options = *code;
     kernel->user_expressions = g_strdup(code->user_expressions);
     kernel->parent = g_strdup(code->parent);
+    kernel->comm = code->comm != NULL ? g_bytes_ref(code->comm) : NULL;
     if (kernel->state == STATE_IDLE) {
         if (!send_cell(kernel, error)) {
             kernel->cell = 0;
-            g_clear_pointer(&kernel->code, g_free);
-            g_clear_pointer(&kernel->user_expressions, g_free);
-            g_clear_pointer(&kernel->parent, g_free);
+            clear_code(kernel);
             return false;
         }
         schedule_turn(kernel);
@@ -813,14 +824,12 @@ free_kernel(IpbKernel *base)
     NativeKernel *kernel = (NativeKernel *) base;
     ipb_process_free(kernel->process);
     ipb_requests_free(kernel->requests);
-    g_free(kernel->user_expressions);
-    g_free(kernel->parent);
     ipb_forkserver_unref(kernel->forkserver);
     ipb_timer_free(kernel->turn_timer);
     ipb_interrupt_end(&kernel->interrupt);
     ipb_late_output_clear(&kernel->late);
     g_queue_clear_full(&kernel->stop_waiters, g_free);
-    g_free(kernel->code);
+    clear_code(kernel);
     g_free(kernel->cwd);
     g_strfreev(kernel->env);
     g_strfreev(kernel->path);

@@ -33,6 +33,7 @@ typedef enum {
     IPB_FRAME_REQUEST = 4,
     IPB_FRAME_INPUT = 5,
     IPB_FRAME_PIPES = 6,
+    IPB_FRAME_COMM_TO_KERNEL = 7,
     /* from the kernel */
     IPB_FRAME_HELLO = 64,
     IPB_FRAME_DISPLAY = 65,
@@ -47,6 +48,7 @@ typedef enum {
     IPB_FRAME_STREAM = 74,
     IPB_FRAME_PIPES_WANTED = 76,
     IPB_FRAME_PIPES_TAKEN = 77,
+    IPB_FRAME_COMM = 75,
 } IpbFrameType;
 
 /* A frame in a buffer of the caller. */

@@ -141,6 +141,7 @@ ipb_cell_text_add(IpbCellText *text, const IpbEvent *event)
     case IPB_EVENT_INPUT_REQUEST:
     case IPB_EVENT_INPUT_WITHDRAWN:
     case IPB_EVENT_DIED:
+    case IPB_EVENT_COMM:
         break;
     }
 }

@@ -32,6 +32,7 @@ typedef struct {
     bool is_recorded;       /* its code is in the record */
     char *user_expressions; /* or NULL */
     char *parent;           /* likewise */
+    GBytes *comm;           /* likewise */
     bool allows_input;
     unsigned input_timeout_ms;
     uint64_t input; /* that it waits for; 0: none */
@@ -55,6 +56,7 @@ typedef struct {
     uint64_t number; /* 0: none */
     int64_t execution_count;
     char *parent; /* or NULL */
+    bool is_comm; /* it is no cell of the record */
 } EndedCell;
 
 struct IpbCells {
@@ -101,6 +103,7 @@ new_cell(IpbCells *cells, const char *code, const IpbCellOptions *options, IpbEv
     cell->input_timeout_ms =
         options->input_timeout_ms > 0 ? options->input_timeout_ms : INPUT_TIMEOUT_MS;
     cell->parent = g_strdup(options->parent);
+    cell->comm = options->comm != NULL ? g_bytes_ref(options->comm) : NULL;
     cell->timeout_ms = options->timeout_ms;
     cell->left_us = (int64_t) options->timeout_ms * 1000;
     cell->on_event = on_event;
@@ -118,6 +121,7 @@ free_cell(Cell *cell)
     g_free(cell->code);
     g_free(cell->user_expressions);
     g_free(cell->parent);
+    g_clear_pointer(&cell->comm, g_bytes_unref);
     g_free(cell);
 }
 
@@ -151,21 +155,38 @@ static void
 record_cell(Cell *cell)
 {
     g_autoptr(GError) error = NULL;
-    if (cell->is_recorded)
+    if (cell->is_recorded || cell->comm != NULL)
         return;
     cell->is_recorded = true;
     if (!ipb_record_cell(cell->cells->record, cell->number, cell->code, cell->is_silent, &error))
         report_record_error(cell->cells, cell, error);
 }
 
-/* @cell: NULL if the event is of none that runs. */
+/* A comm message is no cell of the record. What its handlers print and show is kept as output of no
+ * cell. Their clear_output is for a widget, and not for the cell before. */
+static bool
+is_kept_of_comm(IpbEventType type)
+{
+    return type != IPB_EVENT_STARTED && type != IPB_EVENT_DONE && type != IPB_EVENT_CLEAR_OUTPUT;
+}
+
+/* @number: of the event's cell in the record; 0: none. */
+static void
+write_record(IpbCells *cells, const Cell *cell, uint64_t number, const IpbEvent *event)
+{
+    g_autoptr(GError) error = NULL;
+    if (!ipb_record_event(cells->record, number, event, &error))
+        report_record_error(cells, cell, error);
+}
+
+/* @cell: NULL if the event is of none. */
 static void
 record_event(IpbCells *cells, const Cell *cell, const IpbEvent *event)
 {
-    g_autoptr(GError) error = NULL;
-    uint64_t number = cell != NULL ? cell->number : event->cell;
-    if (!ipb_record_event(cells->record, number, event, &error))
-        report_record_error(cells, cell, error);
+    bool is_comm = cell != NULL && cell->comm != NULL;
+    if (is_comm && !is_kept_of_comm(event->type))
+        return;
+    write_record(cells, cell, cell != NULL && !is_comm ? cell->number : 0, event);
 }
 
 static void
@@ -233,6 +254,7 @@ remember_ended(Cell *cell, const IpbEvent *done)
         .number = cell->number,
         .execution_count = cell->stores_history && !cell->is_silent ? done->execution_count : 0,
         .parent = g_steal_pointer(&cell->parent),
+        .is_comm = cell->comm != NULL,
     };
 }
 
@@ -392,7 +414,9 @@ on_late_event(IpbCells *cells, const IpbEvent *event)
     bool is_known = event->cell != 0 && ended->number == event->cell;
     copy.execution_count = is_known ? ended->execution_count : 0;
     copy.parent = is_known ? ended->parent : NULL;
-    record_event(cells, NULL, &copy);
+    bool is_of_comm = is_known && ended->is_comm;
+    if (!is_of_comm || is_kept_of_comm(event->type))
+        write_record(cells, NULL, is_known && !is_of_comm ? event->cell : 0, &copy);
     if (cells->late_func != NULL)
         cells->late_func(&copy, cells->late_data);
     Cell *cell = cells->current;
@@ -548,6 +572,7 @@ ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
     case IPB_EVENT_STDERR:
     case IPB_EVENT_LATE_OUTPUT:
     case IPB_EVENT_CLEAR_OUTPUT:
+    case IPB_EVENT_COMM:
         send_event(cells->current, event);
         break;
     case IPB_EVENT_NOTICE:
@@ -615,6 +640,7 @@ start_next_cell(IpbCells *cells)
             .user_expressions = cell->user_expressions,
             .allows_input = cell->allows_input,
             .parent = cell->parent,
+            .comm = cell->comm,
         };
         if (ipb_kernel_execute(cells->kernel, &code, &error) != 0)
             return;
@@ -745,7 +771,7 @@ ipb_cells_set_awaiting_approval(IpbCells *cells, bool is_awaiting)
 uint64_t
 ipb_cells_running(const IpbCells *cells)
 {
-    return cells->current != NULL ? cells->current->number : 0;
+    return cells->current != NULL && cells->current->comm == NULL ? cells->current->number : 0;
 }
 
 void

@@ -51,6 +51,8 @@ typedef struct {
     unsigned input_timeout_ms;
     /* NULL: none */
     const char *parent;
+    /* a message of the client's comm instead of code; see kernel/kernel.h. NULL: none */
+    GBytes *comm;
 } IpbCellOptions;
 
 IpbCells *ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options);
@@ -87,5 +89,5 @@ void ipb_cells_report_violation(IpbCells *cells, const char *text);
 /* A message for people: it is logged, and is a notice at the end of the running cell, or at the
  * start of the next one. */
 void ipb_cells_report_notice(IpbCells *cells, const char *text);
-/* The number of the running cell; 0: none runs. */
+/* The number of the running cell; 0: none runs, or handlers of a comm message. */
 uint64_t ipb_cells_running(const IpbCells *cells);

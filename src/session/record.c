@@ -291,6 +291,7 @@ write_event(IpbJsonWriter *writer, const IpbEvent *event)
     case IPB_EVENT_LATE_OUTPUT: /* the late events have it */
     case IPB_EVENT_INPUT_WITHDRAWN:
     case IPB_EVENT_TOOL_PROGRESS:
+    case IPB_EVENT_COMM:
         break;
     }
     return false;

@@ -31,13 +31,19 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                     .number = 1,
                                                     .parent = message.header,
                                                     .content = g_strdup("{}"),
-                                                    .content_size = 2});
+                                                    .content_size = 2,
+                                                    .buffers = message.buffers,
+                                                    .n_buffers = message.n_buffers});
     for (int out = 0; out < IPB_GATEWAY_N_FRAMINGS; out++) {
         gsize n;
         const void *bytes = g_bytes_get_data(ipb_gateway_outgoing_frame(answer, out), &n);
         g_auto(IpbGatewayMessage) again = {0};
-        g_assert(
-            ipb_gateway_message_parse(out, out == IPB_GATEWAY_FRAMING_V1, bytes, n, &again, NULL));
+        g_assert(ipb_gateway_message_parse(out, !ipb_gateway_outgoing_is_text(answer, out), bytes,
+                                           n, &again, NULL));
+        g_assert(again.n_buffers == message.n_buffers);
+        for (size_t i = 0; i < again.n_buffers; i++)
+            g_assert_cmpmem(again.buffers[i].start, again.buffers[i].size, message.buffers[i].start,
+                            message.buffers[i].size);
         g_assert_cmpstr(again.msg_type, ==, message.msg_type);
         g_assert_cmpstr(again.channel, ==, message.channel);
     }

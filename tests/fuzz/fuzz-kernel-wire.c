@@ -46,6 +46,20 @@ check_reply(const IpbMessage *message)
     g_assert(ipb_requests_is_empty(requests) == is_taken);
 }
 
+/* It can be passed on to a kernel. */
+static void
+check_comm(const IpbComm *comm)
+{
+    g_assert(strlen(comm->comm_id) <= IPB_COMM_MAX_NAME && comm->data != NULL);
+    check_text(comm->comm_id);
+    check_text(comm->target_name);
+    check_text(comm->target_module);
+    g_assert((comm->target_name != NULL) == (comm->kind == IPB_COMM_OPEN));
+    g_assert(comm->n_buffers <= IPB_COMM_MAX_BUFFERS);
+    g_autoptr(GBytes) written = ipb_comm_write(comm, NULL);
+    g_assert(written != NULL);
+}
+
 static void
 check_message(const IpbFrame *frame)
 {
@@ -62,6 +76,8 @@ check_message(const IpbFrame *frame)
     check_text(message.event.display_id);
     if (message.type == IPB_FRAME_REPLY)
         check_reply(&message);
+    if (message.event.comm != NULL)
+        check_comm(message.event.comm);
     g_assert(message.event.user_expressions == NULL ||
              ipb_json_is(message.event.user_expressions, IPB_JSON_OBJECT));
     IPB_JSON_FOREACH (item, message.event.payload)

@@ -63,7 +63,14 @@ class Channels:
         self.socket = socket
         self.v1 = v1
 
-    def send(self, msg_type: str, content: dict, channel: str = "shell") -> str:
+    def send(
+        self,
+        msg_type: str,
+        content: dict,
+        channel: str = "shell",
+        metadata: dict | None = None,
+        buffers: list[bytes] | None = None,
+    ) -> str:
         msg_id = uuid.uuid4().hex
         header = {
             "msg_id": msg_id,
@@ -72,9 +79,16 @@ class Channels:
             "username": "u",
             "version": "5.3",
         }
-        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+        message = {
+            "header": header,
+            "parent_header": {},
+            "metadata": metadata or {},
+            "content": content,
+        }
         if self.v1:
-            self.socket.send(frame_v1(channel, message))
+            self.socket.send(frame_v1(channel, message, buffers or []))
+        elif buffers:
+            self.socket.send(frame_json_with_buffers({**message, "channel": channel}, buffers))
         else:
             self.socket.send(json.dumps({**message, "channel": channel, "buffers": []}))
         return msg_id
@@ -84,8 +98,10 @@ class Channels:
 
     def receive(self) -> dict:
         frame = self.socket.recv(timeout=TIMEOUT)
-        assert isinstance(frame, bytes) == self.v1
-        return parse_v1(frame) if self.v1 else json.loads(frame)
+        if self.v1:
+            assert isinstance(frame, bytes)
+            return parse_v1(frame)
+        return parse_json_with_buffers(frame) if isinstance(frame, bytes) else json.loads(frame)
 
     def receive_until(self, msg_id: str, msg_type: str, **content: Any) -> list[dict]:
         """The messages of a request, up to one of this type with this in its content."""
@@ -113,9 +129,25 @@ class Channels:
         return messages[-1]["content"]
 
 
-def frame_v1(channel: str, message: dict) -> bytes:
+def frame_json_with_buffers(message: dict, buffers: list[bytes]) -> bytes:
+    parts = [json.dumps(message).encode(), *buffers]
+    offsets = [4 * (len(parts) + 1)]
+    for part in parts[:-1]:
+        offsets.append(offsets[-1] + len(part))
+    numbers = [len(parts), *offsets]
+    return b"".join(number.to_bytes(4, "big") for number in numbers) + b"".join(parts)
+
+
+def parse_json_with_buffers(frame: bytes) -> dict:
+    n = int.from_bytes(frame[:4], "big")
+    offsets = [int.from_bytes(frame[4 * i : 4 * i + 4], "big") for i in range(1, n + 1)]
+    parts = [frame[a:b] for a, b in zip(offsets, [*offsets[1:], len(frame)], strict=True)]
+    return {**json.loads(parts[0]), "buffers": parts[1:]}
+
+
+def frame_v1(channel: str, message: dict, buffers: list[bytes]) -> bytes:
     names = ("header", "parent_header", "metadata", "content")
-    parts = [channel.encode(), *(json.dumps(message[name]).encode() for name in names)]
+    parts = [channel.encode(), *(json.dumps(message[name]).encode() for name in names), *buffers]
     offsets = [8 * (len(parts) + 2)]
     for part in parts:
         offsets.append(offsets[-1] + len(part))
@@ -130,7 +162,8 @@ def parse_v1(frame: bytes) -> dict:
     names = ("header", "parent_header", "metadata", "content")
     return {
         "channel": parts[0].decode(),
-        **{name: json.loads(part) for name, part in zip(names, parts[1:], strict=True)},
+        **{name: json.loads(part) for name, part in zip(names, parts[1:5], strict=True)},
+        "buffers": parts[5:],
     }
 
 

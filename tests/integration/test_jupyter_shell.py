@@ -206,10 +206,19 @@ def test_shell_of_rich_clients(gateway: Gateway) -> None:
     with gateway.channels(gateway.start_kernel()) as client:
         assert value_of(client.run(WHO)) == "['ZMQInteractiveShell', 'ipykernel', True, True]"
         assert value_of(client.run("get_ipython() is ip is ip.kernel.shell")) == "True"
-        # There are no widgets: tqdm must show text.
-        assert value_of(client.run("'IPKernelApp' in ip.config")) == "False"
+        # Other libraries look at these.
+        assert value_of(client.run("'IPKernelApp' in ip.config")) == "True"
+        code = (
+            "import sys\nshell = sys.modules['ipykernel.zmqshell'].ZMQInteractiveShell\n"
+            "shell is type(ip), isinstance(ip, shell)"
+        )
+        assert value_of(client.run(code)) == "(True, True)"
+        (error,) = contents(client.run("sys.modules['ipykernel.zmqshell'].KernelMagics"), "error")
+        assert error["ename"] == "ModuleNotFoundError"  # ipykernel is not installed
     with gateway.channels(gateway.start_kernel(rich=False)) as client:
         assert value_of(client.run(WHO)) == "['KernelShell', 'ipybox_kernel', False, True]"
+        code = "import sys\n'IPKernelApp' in ip.config or 'ipykernel.zmqshell' in sys.modules"
+        assert value_of(client.run(code)) == "False"
 
 
 def test_shell_of_text_clients(mcp: Any, run_ipybox: Callable[..., Any]) -> None:

@@ -231,9 +231,111 @@ def ipc(name: str) -> Any:
     return outcome
 
 
+ECHO = """
+import comm, ipywidgets
+slider = ipywidgets.IntSlider(value=3)
+slider.observe(lambda change: print('changed to', change['new']), 'value')
+def opened(c, message):
+    c.on_msg(lambda message: c.send(message['content']['data'], buffers=message['buffers']))
+    c.on_close(lambda message: print('closed with', message['content']['data']))
+comm.get_comm_manager().register_target('echo', opened)
+"""
+
+
+def comms(name: str) -> Any:
+    """A widget, and a comm with buffers, through jupyter_client."""
+    front = Front(name)
+    session = front.client.session
+
+    def tell(kind: str, buffers: list[bytes], **content: Any) -> list[dict[str, Any]]:
+        """The messages on iopub, but for the states. All have the message as parent."""
+        message = session.msg(kind, content)
+        session.send(front.client.shell_channel.socket, message, buffers=buffers)
+        seen = []
+        while True:
+            got = front.client.get_iopub_msg(timeout=TIMEOUT)
+            if got["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+                continue
+            if got["content"].get("execution_state") == "idle":
+                return seen
+            if got["msg_type"] != "status":
+                seen.append(got)
+
+    def texts(messages: list[dict[str, Any]]) -> list[Any]:
+        return [
+            [message["msg_type"], message["content"].get("text")]
+            for message in messages
+            if message["msg_type"] != "comm_msg"
+        ]
+
+    def echo(data: Any, buffers: list[bytes]) -> Any:
+        (answer,) = tell("comm_msg", buffers, comm_id="e", data=data)
+        return [bytes(buffer).hex() for buffer in answer["buffers"]], answer["content"]["data"]
+
+    front.run(ECHO)
+    (model,) = [
+        message["data"]["text/plain"].strip("'")
+        for message in front.run("slider.model_id")
+        if message["type"] == "execute_result"
+    ]
+    state = {"method": "update", "state": {"value": 7}, "buffer_paths": []}
+    outcome = {"slider": texts(tell("comm_msg", [], comm_id=model, data=state))}
+    tell("comm_open", [], comm_id="e", data={}, target_name="echo")
+    outcome["echo"] = [echo([], []), echo([1], [b"\0\xff", b""]), echo([2], [b"x"] * 1000)]
+    outcome["large"] = len(echo({}, [bytes(10_000_000)])[0][0])
+    info = front.client.comm_info(target_name="echo", reply=True, timeout=TIMEOUT)
+    outcome["comms"] = info["content"]["comms"]
+    outcome["closed"] = texts(tell("comm_close", [], comm_id="e", data={}))
+    front.stop()
+    return outcome
+
+
+NOTEBOOK = """
+import ipywidgets
+from IPython.display import clear_output, display
+out = ipywidgets.Output()
+display(out, ipywidgets.IntSlider(value=5))
+print('before')
+with out:
+    print('one')
+    clear_output(wait=True)
+    print('two')
+print('after')
+"""
+
+
+def notebook(name: str) -> Any:
+    import nbformat
+    from nbclient import NotebookClient
+
+    class Client(NotebookClient):
+        def process_message(self, *args: Any) -> Any:
+            # It may have sent a message of a comm. jupyter_client does not notice a reply that came
+            # at that moment: it sends behind the back of asyncio, which misses the socket's event.
+            output = super().process_message(*args)
+            self.kc.shell_channel.socket._schedule_remaining_events()
+            return output
+
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(NOTEBOOK)])
+    Client(book, kernel_name=name, timeout=TIMEOUT).execute()
+    widgets = book.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    states = [widget["state"] for widget in widgets.values()]
+    outputs = book.cells[0].outputs
+    return {
+        "cells": ["".join(each.text for each in outputs if each.output_type == "stream")],
+        "captured": [state["outputs"] for state in states if "outputs" in state],
+        "values": [
+            state["value"] for state in states if state.get("_model_name") == "IntSliderModel"
+        ],
+    }
+
+
 SCENARIOS = {
     scenario.__name__: scenario
-    for scenario in (cells, interrupt, restart, death, flood, hostile, tools, parent, ipc)
+    for scenario in (
+        *(cells, interrupt, restart, death, flood, hostile, tools, parent, ipc),
+        *(comms, notebook),
+    )
 }
 
 if __name__ == "__main__":

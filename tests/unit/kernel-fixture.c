@@ -38,7 +38,7 @@ type_name(IpbEventType type)
         [IPB_EVENT_DISPLAY] = "display",    [IPB_EVENT_UPDATE] = "update",
         [IPB_EVENT_CLEAR_OUTPUT] = "clear", [IPB_EVENT_RESULT] = "result",
         [IPB_EVENT_ERROR] = "error",        [IPB_EVENT_DONE] = "done",
-        [IPB_EVENT_NOTICE] = "notice",
+        [IPB_EVENT_NOTICE] = "notice",      [IPB_EVENT_COMM] = "comm",
     };
     return names[type];
 }
@@ -83,6 +83,8 @@ event_detail(const IpbEvent *event)
         return event->ename;
     if (event->type == IPB_EVENT_NOTICE)
         return event->text;
+    if (event->type == IPB_EVENT_COMM)
+        return event->comm->comm_id;
     if (event->type == IPB_EVENT_CLEAR_OUTPUT)
         return event->wait ? "wait" : "";
     const char *text = ipb_json_get_string(event->data, "text/plain");
@@ -163,6 +165,7 @@ kernel_fixture_set_up(KernelFixture *fixture, const void *data)
         .cwd = "/",
         .interrupt_grace_ms = options->interrupt_grace_ms,
         .init_timeout_ms = options->init_timeout_ms,
+        .rules.has_rich_client = options->has_rich_client,
     };
     fixture->kernel = ipb_native_kernel_new(fixture->loop, fixture->forkserver, &kernel_options,
                                             on_event, fixture);

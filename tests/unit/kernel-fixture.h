@@ -36,6 +36,7 @@ typedef struct {
     const char *python;
     const char *host_directory; /* NULL: that of the fake forkserver */
     unsigned interrupt_grace_ms, init_timeout_ms, start_timeout_ms;
+    bool has_rich_client;
 } KernelFixtureOptions;
 
 /* @data: KernelFixtureOptions, or NULL. */

@@ -20,6 +20,7 @@ typedef KernelFixture Fixture;
 
 static const KernelFixtureOptions quick_interrupt = {.interrupt_grace_ms = 100};
 
+static const KernelFixtureOptions rich = {.has_rich_client = true};
 static const KernelFixtureOptions oom_mode = {.mode = "oom"};
 static const KernelFixtureOptions no_exit_mode = {.mode = "no-exit"};
 static const KernelFixtureOptions bad_hello_mode = {.mode = "bad-hello"};
@@ -343,6 +344,64 @@ test_breaches(Fixture *fixture, const void *data)
                   "a frame done: ");
 }
 
+/* --- comms ------------------------------------------------------------------------------------ */
+
+static uint64_t
+send_comm(Fixture *fixture, const char *code)
+{
+    g_autofree char *text = g_strdup_printf("\"%s\"", code);
+    g_autoptr(IpbJsonDoc) data = ipb_json_parse(text, strlen(text), &IPB_JSON_LIMITS_SMALL, NULL);
+    IpbComm comm = {.kind = IPB_COMM_MSG, .comm_id = "c", .data = ipb_json_root(data)};
+    g_autoptr(GBytes) bytes = ipb_comm_write(&comm, NULL);
+    IpbKernelCode options = {.code = "", .comm = bytes};
+    g_autoptr(GError) error = NULL;
+    uint64_t cell = ipb_kernel_execute(fixture->kernel, &options, &error);
+    g_assert_no_error(error);
+    return cell;
+}
+
+/* The message waits for the kernel's start, and is handled like a cell. */
+static void
+test_comms(Fixture *fixture, const void *data)
+{
+    send_comm(fixture, "x = 1; out('a'); send(75, kind='msg', comm_id='c', data={})");
+    kernel_fixture_wait_done(fixture, 1);
+    g_assert_cmpstr(fixture->trace->str, ==, " started out(a) comm(c) done(ok)");
+    kernel_fixture_assert_cell(fixture, "out(str(x)); send(75, kind='close', comm_id='d', data=1)",
+                               "started out(1) comm(d) done(ok)");
+    g_string_truncate(fixture->trace, 0);
+    send_comm(fixture, "out('b'); time.sleep(1000)");
+    kernel_fixture_wait_for(fixture, "out(b");
+    ipb_kernel_interrupt(fixture->kernel);
+    kernel_fixture_wait_done(fixture, 3);
+    g_assert_cmpint(fixture->status, ==, IPB_CELL_INTERRUPTED);
+}
+
+/* It is reported at once. */
+static void
+test_comm_without_cell(Fixture *fixture, const void *data)
+{
+    run_late(fixture, "send(75, cell=0, kind='msg', comm_id='late', data={})");
+    kernel_fixture_wait_for(fixture, "comm(late)");
+    kernel_fixture_assert_cell(fixture, "send(75, cell=0, kind='msg', comm_id='none', data={})",
+                               "started comm(none) done(ok)");
+}
+
+static void
+test_comm_breaches(Fixture *fixture, const void *data)
+{
+    const KernelFixtureOptions *options = data;
+    if (options == NULL) {
+        assert_breach(fixture, "send(75, kind='msg', comm_id='c', data={}); time.sleep(1000)",
+                      "a frame comm, but the client shows text only");
+        return;
+    }
+    assert_breach(fixture, "send(75, kind='new', comm_id='c', data={}); time.sleep(1000)",
+                  "a frame comm without a known \"kind\"");
+    assert_breach(fixture, "send(75, cell=9, kind='msg', comm_id='c', data={}); time.sleep(1000)",
+                  "a frame of cell 9 while cell 3 runs");
+}
+
 static void
 test_frame_after_done(Fixture *fixture, const void *data)
 {
@@ -623,6 +682,10 @@ main(int argc, char **argv)
     ADD("death-without-state", NULL, test_death_without_state);
     ADD("forkserver-death", NULL, test_forkserver_death);
     ADD("breaches", NULL, test_breaches);
+    ADD("comms", &rich, test_comms);
+    ADD("comm-without-cell", &rich, test_comm_without_cell);
+    ADD("comm-breaches", &rich, test_comm_breaches);
+    ADD("comm-without-rich-client", NULL, test_comm_breaches);
     ADD("frame-after-done", NULL, test_frame_after_done);
     ADD("first-frame", &bad_hello_mode, test_first_frame);
     ADD("death-before-start", &die_before_start_mode, test_death_before_start);

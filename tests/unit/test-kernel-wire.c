@@ -271,6 +271,100 @@ test_message_stream(void)
 }
 
 static void
+test_message_comm(void)
+{
+    g_auto(IpbMessage) open = {0};
+    g_assert_true(
+        parse(IPB_FRAME_COMM,
+              "{\"cell\":2,\"kind\":\"open\",\"comm_id\":\"c\\u0000\",\"target_name\":\"t\","
+              "\"target_module\":null,\"data\":[1.50],\"metadata\":{\"a\":1},\"buffers\":"
+              "[\"\",\"AP8=\",\"YWJj\"]}",
+              &open, NULL));
+    const IpbComm *comm = open.event.comm;
+    g_assert_cmpint(open.event.type, ==, IPB_EVENT_COMM);
+    g_assert_cmpuint(open.event.cell, ==, 2);
+    g_assert_cmpint(comm->kind, ==, IPB_COMM_OPEN);
+    g_assert_cmpstr(comm->comm_id, ==, "c\xe2\x90\x80");
+    g_assert_cmpstr(comm->target_name, ==, "t");
+    g_assert_null(comm->target_module);
+    g_assert_cmpmem(ipb_json_raw(comm->data).start, ipb_json_raw(comm->data).size, "[1.50]", 6);
+    g_assert_cmpuint(ipb_json_length(comm->metadata), ==, 1);
+    g_assert_cmpuint(comm->n_buffers, ==, 3);
+    g_assert_cmpuint(comm->buffers[0].size, ==, 0);
+    g_assert_cmpmem(comm->buffers[1].start, comm->buffers[1].size, "\0\xff", 2);
+    g_assert_cmpmem(comm->buffers[2].start, comm->buffers[2].size, "abc", 3);
+    g_auto(IpbMessage) close = {0};
+    g_assert_true(parse(IPB_FRAME_COMM,
+                        "{\"cell\":0,\"kind\":\"close\",\"comm_id\":\"c\",\"data\":null}", &close,
+                        NULL));
+    g_assert_cmpint(close.event.comm->kind, ==, IPB_COMM_CLOSE);
+    g_assert_cmpuint(close.event.comm->n_buffers, ==, 0);
+}
+
+#define COMM_WITH "{\"cell\":1,\"kind\":\"msg\",\"comm_id\":\"c\","
+
+static void
+test_comm_limits(void)
+{
+    g_autofree char *name = g_strnfill(5000, 'c');
+    g_autofree char *long_id =
+        g_strdup_printf("{\"cell\":1,\"kind\":\"msg\",\"comm_id\":\"%s\",\"data\":1}", name);
+    g_autoptr(GString) many = g_string_new(COMM_WITH "\"data\":{},\"buffers\":[\"\"");
+    for (int i = 1; i <= IPB_COMM_MAX_BUFFERS; i++)
+        g_string_append(many, ",\"\"");
+    g_string_append(many, "]}");
+    const char *texts[] = {long_id, many->str};
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        IpbMessage message;
+        g_autoptr(GError) error = NULL;
+        g_assert_false(parse(IPB_FRAME_COMM, texts[i], &message, &error));
+        g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL);
+    }
+    /* Towards the kernel. */
+    g_autofree IpbSpan *buffers = g_new0(IpbSpan, IPB_COMM_MAX_BUFFERS + 1);
+    IpbSpan huge = {"", 60u << 20};
+    const IpbComm bad[] = {
+        {.kind = IPB_COMM_MSG, .comm_id = name},
+        {.kind = IPB_COMM_OPEN, .comm_id = "c", .target_name = name},
+        {.kind = IPB_COMM_MSG, .comm_id = "c", .buffers = buffers, .n_buffers = 1001},
+        {.kind = IPB_COMM_MSG, .comm_id = "c", .buffers = &huge, .n_buffers = 1},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_null(ipb_comm_write(&bad[i], &error));
+        g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
+    }
+    g_autoptr(GError) error = NULL;
+    g_assert_null(ipb_comm_write(&(IpbComm){.kind = IPB_COMM_OPEN, .comm_id = "c"}, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
+}
+
+static void
+test_build_comm(void)
+{
+    const char *json = "{\"a\": 1.50}";
+    g_autoptr(IpbJsonDoc) doc = ipb_json_parse(json, strlen(json), &IPB_JSON_LIMITS_SMALL, NULL);
+    const IpbSpan buffers[] = {{"\0\xff", 2}, {"", 0}};
+    IpbComm comm = {.kind = IPB_COMM_OPEN,
+                    .comm_id = "c",
+                    .target_name = "t",
+                    .data = ipb_json_root(doc),
+                    .metadata = ipb_json_root(doc),
+                    .buffers = buffers,
+                    .n_buffers = 2};
+    g_autoptr(GBytes) bytes = ipb_comm_write(&comm, NULL);
+    size_t size;
+    IpbKernelCode code = {.code = "", .comm = bytes, .parent = "{\"p\":1}"};
+    g_autofree char *frame = ipb_message_build_execute(3, &code, &size, NULL);
+    const char *payload =
+        "{\"cell\":3,\"comm\":{\"kind\":\"open\",\"comm_id\":\"c\",\"target_name\":\"t\","
+        "\"data\":{\"a\":1.50},\"metadata\":{\"a\":1.50},\"buffers\":[\"AP8=\",\"\"]},"
+        "\"parent\":{\"p\":1}}";
+    g_assert_cmpint(frame[4], ==, IPB_FRAME_COMM_TO_KERNEL);
+    g_assert_cmpmem(frame + 9, size - 9, payload, strlen(payload));
+}
+
+static void
 test_message_breach(void)
 {
     static const struct {
@@ -310,6 +404,22 @@ test_message_breach(void)
         {IPB_FRAME_STREAM, "{\"cell\":1,\"name\":\"stdin\",\"text\":\"\"}"},
         {IPB_FRAME_STREAM, "{\"cell\":1,\"name\":\"stdout\"}"},
         {IPB_FRAME_STREAM, "{\"name\":\"stdout\",\"text\":\"\"}"},
+        {IPB_FRAME_COMM, "{\"kind\":\"msg\",\"comm_id\":\"c\",\"data\":{}}"},
+        {IPB_FRAME_COMM, "{\"cell\":1,\"comm_id\":\"c\",\"data\":{}}"},
+        {IPB_FRAME_COMM, "{\"cell\":1,\"kind\":\"new\",\"comm_id\":\"c\",\"data\":{}}"},
+        {IPB_FRAME_COMM, "{\"cell\":1,\"kind\":\"msg\",\"data\":{}}"},
+        {IPB_FRAME_COMM, "{\"cell\":1,\"kind\":\"open\",\"comm_id\":\"c\",\"data\":{}}"},
+        {IPB_FRAME_COMM, "{\"cell\":1,\"kind\":\"open\",\"comm_id\":\"c\",\"data\":{},"
+                         "\"target_name\":\"t\",\"target_module\":1}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"x\":1}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"metadata\":[]}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":{}}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[1]}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AAA\"]}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"A===\"]}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AA=A\"]}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AA\\n=\"]}"},
+        {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AAAA\",\"AA\\u0000A\"]}"},
         {IPB_FRAME_REPLY, "{\"id\":0,\"result\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1,\"error\":1}"},
@@ -391,6 +501,9 @@ main(int argc, char **argv)
     g_test_add_func("/kernel/wire/message-reply", test_message_reply);
     g_test_add_func("/kernel/wire/message-input", test_message_input);
     g_test_add_func("/kernel/wire/message-stream", test_message_stream);
+    g_test_add_func("/kernel/wire/message-comm", test_message_comm);
+    g_test_add_func("/kernel/wire/comm-limits", test_comm_limits);
+    g_test_add_func("/kernel/wire/build-comm", test_build_comm);
     g_test_add_func("/kernel/wire/messages", test_messages);
     g_test_add_func("/kernel/wire/message-breach", test_message_breach);
     g_test_add_func("/kernel/wire/marker-find", test_marker_find);

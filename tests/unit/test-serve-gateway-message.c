@@ -112,12 +112,83 @@ test_buffers(void)
     g_assert_true(ipb_gateway_message_parse(IPB_GATEWAY_FRAMING_JSON, true, bytes->data, bytes->len,
                                             &message, NULL));
     g_assert_cmpstr(message.channel, ==, "shell");
+    g_assert_cmpuint(message.n_buffers, ==, 0); /* it is no message of a comm */
     for (guint size = 0; size < bytes->len - 6; size++) {
         g_auto(IpbGatewayMessage) part = {0};
         g_autofree guint8 *copy = g_memdup2(bytes->data, size);
         g_assert_false(
             ipb_gateway_message_parse(IPB_GATEWAY_FRAMING_JSON, true, copy, size, &part, NULL));
     }
+}
+
+#define COMM_HEADER "{\"msg_id\":\"m1\",\"msg_type\":\"comm_msg\"}"
+
+static void
+assert_buffers(const IpbGatewayMessage *message)
+{
+    g_assert_cmpuint(message->n_buffers, ==, 3);
+    g_assert_cmpmem(message->buffers[0].start, message->buffers[0].size, "one", 3);
+    g_assert_cmpuint(message->buffers[1].size, ==, 0);
+    g_assert_cmpmem(message->buffers[2].start, message->buffers[2].size, "\0\xff", 2);
+    g_assert_cmpint(ipb_json_length(message->metadata), ==, 1);
+}
+
+/* A message of a comm keeps its buffers, also when the bytes that came are gone. */
+static void
+test_comm_buffers(void)
+{
+    const IpbSpan buffers[] = {{"one", 3}, {"", 0}, {"\0\xff", 2}};
+    g_autoptr(IpbGatewayOutgoing) outgoing =
+        ipb_gateway_outgoing_new(&(IpbGatewayParts){.channel = "shell",
+                                                    .msg_type = "comm_msg",
+                                                    .session = "s",
+                                                    .number = 1,
+                                                    .metadata = "{\"a\":1}",
+                                                    .content = g_strdup("{}"),
+                                                    .content_size = 2,
+                                                    .buffers = buffers,
+                                                    .n_buffers = 3});
+    for (int framing = 0; framing < IPB_GATEWAY_N_FRAMINGS; framing++) {
+        gsize size;
+        const void *bytes = g_bytes_get_data(ipb_gateway_outgoing_frame(outgoing, framing), &size);
+        g_assert_false(ipb_gateway_outgoing_is_text(outgoing, framing));
+        g_autofree char *copy = g_memdup2(bytes, size);
+        g_auto(IpbGatewayMessage) message = {0};
+        g_assert_true(ipb_gateway_message_parse(framing, true, copy, size, &message, NULL));
+        memset(copy, 0, size);
+        assert_buffers(&message);
+    }
+    const IpbSpan parts[] = {{COMM_HEADER, strlen(COMM_HEADER)},
+                             {"{}", 2},
+                             {"{\"a\":1}", 7},
+                             {"{}", 2},
+                             buffers[0],
+                             buffers[1],
+                             buffers[2]};
+    g_auto(IpbGatewayMessage) message = {0};
+    g_assert_true(
+        ipb_gateway_message_parse_parts("shell", parts, G_N_ELEMENTS(parts), &message, NULL));
+    assert_buffers(&message);
+    size_t n;
+    g_assert_true(ipb_gateway_outgoing_buffers(outgoing, &n) == buffers && n == 3);
+}
+
+static void
+test_too_many_buffers(void)
+{
+    IpbSpan parts[4 + 1001] = {{COMM_HEADER, strlen(COMM_HEADER)}, {"{}", 2}, {"{}", 2}, {"{}", 2}};
+    for (size_t i = 4; i < G_N_ELEMENTS(parts); i++)
+        parts[i] = (IpbSpan){"", 0};
+    g_auto(IpbGatewayMessage) message = {0};
+    g_assert_true(ipb_gateway_message_parse_parts("shell", parts, 4 + 1000, &message, NULL));
+    g_auto(IpbGatewayMessage) refused = {0};
+    g_autoptr(GError) error = NULL;
+    g_assert_false(ipb_gateway_message_parse_parts("shell", parts, 4 + 1001, &refused, &error));
+    g_assert_nonnull(strstr(error->message, "more than 1000 buffers"));
+    g_clear_error(&error);
+    parts[2] = (IpbSpan){"{", 1};
+    g_assert_false(ipb_gateway_message_parse_parts("shell", parts, 4, &refused, &error));
+    g_assert_nonnull(strstr(error->message, "metadata: "));
 }
 
 /* What goes out says the same in both framings, and carries the header of what it answers, as it
@@ -164,6 +235,8 @@ main(int argc, char **argv)
     g_test_add_func("/gateway-message/json-refused", test_json_refused);
     g_test_add_func("/gateway-message/v1", test_v1);
     g_test_add_func("/gateway-message/buffers", test_buffers);
+    g_test_add_func("/gateway-message/comm-buffers", test_comm_buffers);
+    g_test_add_func("/gateway-message/too-many-buffers", test_too_many_buffers);
     g_test_add_func("/gateway-message/outgoing", test_outgoing);
     return g_test_run();
 }

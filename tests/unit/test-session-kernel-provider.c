@@ -95,7 +95,10 @@ static bool
 execute(IpbKernel *base, const IpbKernelCode *code, uint64_t cell, GError **error)
 {
     FakeKernel *kernel = (FakeKernel *) base;
-    kernel->code = g_strdup(code->code);
+    /* It prints the code of a cell, and a message of a comm. */
+    kernel->code = code->comm != NULL
+                       ? g_strndup(g_bytes_get_data(code->comm, NULL), g_bytes_get_size(code->comm))
+                       : g_strdup(code->code);
     kernel->cell = cell;
     schedule_turn(kernel);
     return true;
@@ -326,6 +329,45 @@ test_cells(Fixture *fixture, const void *unused)
     close_session(session);
 }
 
+/* A message of a comm waits in the queue of cells. In the record, what its handlers print belongs
+ * to no cell. */
+static void
+test_comms(Fixture *fixture, const void *unused)
+{
+    g_autofree char *path = g_build_filename(fixture->workspace, "record.jsonl", NULL);
+    g_autoptr(GError) error = NULL;
+    IpbSessionOptions options = session_options(fixture);
+    options.record = path;
+    IpbSession *session = ipb_session_new(fixture->runtime, &options, &error);
+    g_assert_no_error(error);
+    g_autoptr(GBytes) comm =
+        ipb_comm_write(&(IpbComm){.kind = IPB_COMM_CLOSE, .comm_id = "c"}, NULL);
+    IpbCellOptions of_comm = {.comm = comm};
+    ipb_session_execute(session, "one", 0, on_event, fixture, NULL);
+    ipb_session_execute_with(session, "", &of_comm, on_event, fixture, NULL);
+    ipb_session_execute(session, "two", 0, on_event, fixture, NULL);
+    wait_for(fixture, "stdout(two) done(ok) ");
+#define MESSAGE "{\"kind\":\"close\",\"comm_id\":\"c\",\"data\":{},\"buffers\":[]}"
+    g_assert_cmpstr(fixture->trace->str, ==,
+                    "ready started stdout(one) done(ok) started stdout(" MESSAGE
+                    ") done(ok) started stdout(two) done(ok) ");
+    close_session(session);
+    g_autofree char *record = NULL;
+    g_assert_true(g_file_get_contents(path, &record, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(record, "\n", -1);
+    static const char *const PARTS[] = {
+        "\"record\"", "\"ready\"",  "\"cell\":1,\"code\":\"one\"", "\"started\"", "\"stdout\"",
+        "\"done\"",   "\"stdout\"", "\"cell\":3,\"code\":\"two\"", "\"started\"", "\"stdout\"",
+        "\"done\"",
+    };
+    /* The cells are recorded when they start; the kernel may be ready before or after. */
+    g_assert_cmpuint(g_strv_length(lines), ==, G_N_ELEMENTS(PARTS) + 1);
+    g_assert_nonnull(strstr(lines[6], "\"stdout\""));
+    g_assert_null(strstr(lines[6], "\"cell\""));
+    for (size_t i = 3; i < G_N_ELEMENTS(PARTS); i++)
+        g_assert_nonnull(strstr(lines[i], PARTS[i]));
+}
+
 static void
 test_readiness(Fixture *fixture, const void *unused)
 {
@@ -405,6 +447,7 @@ main(int argc, char **argv)
 #define ADD(path, func)                                                                            \
     g_test_add("/session/kernel-provider/" path, Fixture, NULL, set_up, func, tear_down)
     ADD("cells", test_cells);
+    ADD("comms", test_comms);
     ADD("readiness", test_readiness);
     ADD("failed-start", test_failed_start);
     ADD("capabilities", test_capabilities);

@@ -4,6 +4,8 @@
  */
 #include "serve/gateway/cell.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "serve/gateway/output.h"
 
@@ -14,6 +16,8 @@ struct IpbGatewayCell {
     IpbGatewayCellOptions options;
     IpbGatewayPublisher *publisher;
     bool is_silent;
+    bool is_comm;
+    IpbCommKind comm_kind;
     bool ends_by_restart;
     IpbGatewayQuestions *questions;
     char *ename; /* of its first error; NULL: it has none */
@@ -49,7 +53,10 @@ ipb_gateway_cell_new(const IpbGatewayCellOptions *options)
     cell->publisher = options->publisher;
     cell->questions = ipb_gateway_questions_new(options->session, options->publisher,
                                                 options->request, options->has_stale_question);
-    cell->is_silent = ipb_json_get_bool(content_of(cell), "silent", false);
+    const char *msg_type = options->request->message.msg_type;
+    cell->is_comm = g_str_has_prefix(msg_type, "comm_") &&
+                    ipb_comm_kind_parse(msg_type + strlen("comm_"), &cell->comm_kind);
+    cell->is_silent = !cell->is_comm && ipb_json_get_bool(content_of(cell), "silent", false);
     return cell;
 }
 
@@ -170,8 +177,10 @@ static void
 end_cell(IpbGatewayCell *cell, const IpbEvent *event)
 {
     /* Cells that wait behind a failed one were written for its success. */
-    bool aborts = cell->ename != NULL && ipb_json_get_bool(content_of(cell), "stop_on_error", true);
-    answer_execution(cell, event);
+    bool aborts = !cell->is_comm && cell->ename != NULL &&
+                  ipb_json_get_bool(content_of(cell), "stop_on_error", true);
+    if (!cell->is_comm)
+        answer_execution(cell, event);
     cell->options.on_done(aborts, cell->options.data); /* frees it */
 }
 
@@ -206,7 +215,7 @@ static void
 on_started(IpbGatewayCell *cell, int64_t execution_count)
 {
     *cell->options.execution_count = execution_count;
-    if (cell->is_silent)
+    if (cell->is_silent || cell->is_comm)
         return;
     const IpbJson *code = ipb_json_get(content_of(cell), "code");
     IpbJsonWriter *writer = new_object();
@@ -241,6 +250,9 @@ on_event(const IpbEvent *event, void *data)
             keep_error(cell, event->ename, event->evalue, event->text);
         else
             send_error(cell, event->ename, event->evalue, event->text);
+        break;
+    case IPB_EVENT_COMM:
+        ipb_gateway_publisher_send_comm(cell->publisher, event->comm, parent_of(cell));
         break;
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_READY:
@@ -291,9 +303,53 @@ run(IpbGatewayCell *cell, const char *code, GError **error)
            0;
 }
 
+/* NULL with @error. */
+static GBytes *
+write_comm(const IpbGatewayCell *cell, GError **error)
+{
+    const IpbGatewayMessage *message = &cell->options.request->message;
+    IpbComm comm = {
+        .kind = cell->comm_kind,
+        .comm_id = ipb_json_get_string(message->content, "comm_id"),
+        .target_name = ipb_json_get_string(message->content, "target_name"),
+        .data = ipb_json_get(message->content, "data"),
+        .metadata = message->metadata,
+        .buffers = message->buffers,
+        .n_buffers = message->n_buffers,
+    };
+    return ipb_comm_write(&comm, error);
+}
+
+static bool
+run_comm(IpbGatewayCell *cell, GError **error)
+{
+    g_autoptr(GBytes) comm = write_comm(cell, error);
+    if (comm == NULL)
+        return false;
+    IpbSpan header = ipb_json_raw(parent_of(cell));
+    g_autofree char *parent = g_strndup(header.start, header.size);
+    IpbCellOptions options = {.comm = comm, .parent = parent};
+    return ipb_session_execute_with(cell->options.session, "", &options, on_event, cell, error) !=
+           0;
+}
+
+static void
+start_comm(IpbGatewayCell *cell)
+{
+    g_autoptr(GError) error = NULL;
+    if (run_comm(cell, &error))
+        return;
+    send_error(cell, "ValueError", error->message, error->message);
+    end_cell(cell, NULL);
+}
+
 void
 ipb_gateway_cell_start(IpbGatewayCell *cell)
 {
+    if (cell->is_comm) {
+        start_comm(cell);
+        return;
+    }
     const IpbJson *content = content_of(cell);
     const char *code = ipb_json_get_string(content, "code");
     g_autoptr(GError) error = NULL;

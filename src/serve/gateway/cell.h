@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbGatewayCell: an execute_request: the events of its session become messages on iopub, and the
- * end becomes the execute_reply.
+ * end becomes the execute_reply. A message of a comm is likewise a cell, for which the kernel's
+ * handlers run; it gets no reply.
  *
  * Ownership: the kernel owns the cell, at most one at a time, and frees it when it is done or after
  * its session.

@@ -42,7 +42,7 @@ on_send(IpbGatewayOutgoing *outgoing, void *data)
     gsize size;
     const char *bytes =
         g_bytes_get_data(ipb_gateway_outgoing_frame(outgoing, channel->framing), &size);
-    bool is_text = channel->framing == IPB_GATEWAY_FRAMING_JSON;
+    bool is_text = ipb_gateway_outgoing_is_text(outgoing, channel->framing);
     g_autoptr(GError) error = NULL;
     if (!ipb_websocket_send(channel->socket, bytes, size, is_text, &error)) {
         /* The client is freed when the socket has closed, not here. */

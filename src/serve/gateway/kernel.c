@@ -20,6 +20,8 @@
 #define MAX_TIMER_S (24u * 3600)
 /* Requests that wait for one kernel, and their bytes. */
 #define MAX_WAITING 1000
+/* Messages of comms, beside the requests: a slider that is moved while a cell runs. */
+#define MAX_WAITING_COMMS 20000
 #define MAX_WAITING_SIZE (256u * 1024 * 1024)
 #define MAX_INFO_SIZE (64u * 1024)
 #define PROTOCOL_VERSION "5.3"
@@ -52,6 +54,7 @@ struct IpbGatewayKernel {
 
     GQueue waiting; /* IpbGatewayRequest */
     size_t waiting_size;
+    unsigned n_waiting_comms;
     IpbGatewayRequest *current; /* or NULL */
     IpbGatewayCell *cell;       /* of the current request, or NULL */
     bool is_serving;            /* serve_waiting runs */
@@ -59,6 +62,7 @@ struct IpbGatewayKernel {
     unsigned idle_s;
     bool culls_connected;
     bool has_one_process;
+    bool has_comms;          /* its clients show widgets */
     bool has_stale_question; /* see questions.h */
     bool is_seeding;
     IpbTimer *idle_timer;
@@ -200,6 +204,13 @@ static bool
 is_of_type(const IpbGatewayRequest *request, const char *msg_type)
 {
     return strcmp(request->message.msg_type, msg_type) == 0;
+}
+
+static bool
+is_of_comm(const IpbGatewayRequest *request)
+{
+    return is_of_type(request, "comm_open") || is_of_type(request, "comm_msg") ||
+           is_of_type(request, "comm_close");
 }
 
 /* "execute_request" → "execute_reply"; NULL: such a message gets no reply. The caller frees it. */
@@ -414,7 +425,8 @@ answer_kernel_info(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
         answer_ok(kernel, request, ipb_json_root(doc));
 }
 
-/* No comm has a target here, so each is closed at once, as Jupyter's kernels do. */
+/* Without comms, or on the control channel: no comm has a target, so each is closed at once, as
+ * Jupyter's kernels do. */
 static void
 refuse_comm(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
 {
@@ -523,7 +535,7 @@ start_request(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
     kernel->current = request;
     set_state(kernel, STATE_BUSY);
     send_status(kernel, "busy", request);
-    if (is_of_type(request, "execute_request")) {
+    if (is_of_type(request, "execute_request") || (kernel->has_comms && is_of_comm(request))) {
         execute(kernel);
         return;
     }
@@ -547,9 +559,38 @@ serve_waiting(IpbGatewayKernel *kernel)
         if (request == NULL)
             break;
         kernel->waiting_size -= request->size;
+        kernel->n_waiting_comms -= is_of_comm(request) ? 1 : 0;
         start_request(kernel, request);
     }
     kernel->is_serving = false;
+}
+
+static bool
+has_room(const IpbGatewayKernel *kernel, const IpbGatewayRequest *request)
+{
+    guint n = g_queue_get_length((GQueue *) &kernel->waiting) - kernel->n_waiting_comms;
+    return request->size <= MAX_WAITING_SIZE - kernel->waiting_size &&
+           (is_of_comm(request) ? kernel->n_waiting_comms < MAX_WAITING_COMMS : n < MAX_WAITING);
+}
+
+/* A message of a comm has no reply that could say it. */
+static void
+refuse_too_many(IpbGatewayKernel *kernel, const IpbGatewayRequest *request)
+{
+    static const char why[] = "too many requests wait for this kernel";
+    if (!is_of_comm(request)) {
+        answer_failure(kernel, request, "error", "RuntimeError", why);
+        return;
+    }
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "ename", "RuntimeError");
+    ipb_json_member_string(writer, "evalue", why);
+    ipb_json_key(writer, "traceback");
+    ipb_json_begin_array(writer);
+    ipb_json_write_string(writer, why);
+    ipb_json_end_array(writer);
+    ipb_gateway_publisher_broadcast(kernel->publisher, "error", request->message.header, writer);
 }
 
 static void
@@ -567,14 +608,13 @@ receive(IpbGatewayKernel *kernel, IpbGatewayRequest *request)
         serve_at_once(kernel, request);
         return;
     }
-    if (g_queue_get_length(&kernel->waiting) >= MAX_WAITING ||
-        request->size > MAX_WAITING_SIZE - kernel->waiting_size) {
-        answer_failure(kernel, request, "error", "RuntimeError",
-                       "too many requests wait for this kernel");
+    if (!has_room(kernel, request)) {
+        refuse_too_many(kernel, request);
         free_request(request);
         return;
     }
     kernel->waiting_size += request->size;
+    kernel->n_waiting_comms += is_of_comm(request) ? 1 : 0;
     g_queue_push_tail(&kernel->waiting, request);
     serve_waiting(kernel);
 }
@@ -688,6 +728,7 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->idle_s = options->idle_s;
     kernel->culls_connected = options->culls_connected;
     kernel->has_one_process = options->has_one_process;
+    kernel->has_comms = options->session->has_rich_client;
     kernel->on_end = options->on_end;
     kernel->data = options->data;
     if (options->session->has_rich_client) /* else later cells have it */

@@ -16,6 +16,7 @@
 #define MAX_VALUES (1000u * 1000)
 /* Parts of a binary frame: those of a message, and its buffers. */
 #define MAX_PARTS 1024
+#define MAX_BUFFERS 1000
 /* channel, header, parent_header, metadata, content */
 #define N_V1_PARTS 5
 #define JUPYTER_VERSION "5.3"
@@ -73,6 +74,32 @@ check_message(IpbGatewayMessage *message, const char *channel, size_t channel_si
         return fail(error, "its header is larger than 16 KiB");
     if (!ipb_json_is(message->content, IPB_JSON_OBJECT))
         return fail(error, "its content must be an object");
+    if (!ipb_json_is(message->metadata, IPB_JSON_OBJECT))
+        message->metadata = NULL;
+    return true;
+}
+
+/* Copies the buffers of a comm's message, which is parsed. */
+static bool
+take_buffers(IpbGatewayMessage *message, const IpbSpan *buffers, size_t n, GError **error)
+{
+    if (n == 0 || !g_str_has_prefix(message->msg_type, "comm_"))
+        return true;
+    if (n > MAX_BUFFERS)
+        return fail(error, "it has more than 1000 buffers");
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++)
+        size += buffers[i].size;
+    message->buffers = g_new(IpbSpan, n);
+    message->buffer_bytes = g_malloc(size + 1);
+    size = 0;
+    for (size_t i = 0; i < n; i++) {
+        char *start = message->buffer_bytes + size;
+        memcpy(start, buffers[i].start, buffers[i].size);
+        message->buffers[i] = (IpbSpan){start, buffers[i].size};
+        size += buffers[i].size;
+    }
+    message->n_buffers = n;
     return true;
 }
 
@@ -91,6 +118,7 @@ parse_json(const char *text, size_t size, IpbGatewayMessage *message, GError **e
     }
     message->header = ipb_json_get(root, "header");
     message->content = ipb_json_get(root, "content");
+    message->metadata = ipb_json_get(root, "metadata");
     return check_message(message, channel, channel_size, error);
 }
 
@@ -103,17 +131,26 @@ parse_json_with_buffers(const uint8_t *bytes, size_t size, IpbGatewayMessage *me
     uint32_t n = size >= 4 ? read_be32(bytes) : 0;
     if (n == 0 || n > MAX_PARTS || size < 4 * ((size_t) n + 1))
         return fail(error, "a binary one begins with the number of its parts and their offsets");
+    IpbSpan parts[MAX_PARTS];
     size_t start = read_be32(bytes + 4);
-    size_t end = n > 1 ? read_be32(bytes + 8) : size;
-    if (start < 4 * ((size_t) n + 1) || end < start || end > size)
+    if (start < 4 * ((size_t) n + 1))
         return fail(error, "the offsets of its parts are wrong");
-    return parse_json((const char *) bytes + start, end - start, message, error);
+    for (uint32_t i = 0; i < n; i++) {
+        size_t end = i + 1 < n ? read_be32(bytes + 4 * ((size_t) i + 2)) : size;
+        if (end < start || end > size)
+            return fail(error, "the offsets of its parts are wrong");
+        parts[i] = (IpbSpan){(const char *) bytes + start, end - start};
+        start = end;
+    }
+    return parse_json(parts[0].start, parts[0].size, message, error) &&
+           take_buffers(message, parts + 1, n - 1, error);
 }
 
 /* The number of offsets and the offsets, little-endian: where channel, header, parent_header,
  * metadata, content and each buffer start, and the end. */
 static bool
-split_v1(const uint8_t *bytes, size_t size, IpbSpan *ret_parts, GError **error)
+split_v1(const uint8_t *bytes, size_t size, IpbSpan ret_parts[static MAX_PARTS], size_t *ret_n,
+         GError **error)
 {
     uint64_t n = size >= 8 ? read_le64(bytes) : 0;
     if (n < N_V1_PARTS + 1 || n > MAX_PARTS || size < 8 * (n + 1))
@@ -125,17 +162,19 @@ split_v1(const uint8_t *bytes, size_t size, IpbSpan *ret_parts, GError **error)
         uint64_t end = read_le64(bytes + 8 * (i + 2));
         if (end < start || end > size)
             return fail(error, "the offsets of its parts are wrong");
-        if (i < N_V1_PARTS)
-            ret_parts[i] = (IpbSpan){(const char *) bytes + start, (size_t) (end - start)};
+        ret_parts[i] = (IpbSpan){(const char *) bytes + start, (size_t) (end - start)};
         start = end;
     }
+    *ret_n = (size_t) n - 1;
     return true;
 }
 
+/* @parts: header, parent_header, metadata, content, buffers. */
 static bool
-parse_parts(IpbSpan channel, IpbSpan header, IpbSpan content, IpbGatewayMessage *message,
+parse_parts(IpbSpan channel, const IpbSpan *parts, size_t n_parts, IpbGatewayMessage *message,
             GError **error)
 {
+    IpbSpan header = parts[0], metadata = parts[2], content = parts[3];
     message->documents[0] = ipb_json_parse(header.start, header.size, &LIMITS, error);
     if (message->documents[0] == NULL) {
         g_prefix_error(error, "header: ");
@@ -146,25 +185,36 @@ parse_parts(IpbSpan channel, IpbSpan header, IpbSpan content, IpbGatewayMessage 
         g_prefix_error(error, "content: ");
         return false;
     }
+    /* Clients without metadata may send nothing. */
+    message->documents[2] =
+        metadata.size > 0 ? ipb_json_parse(metadata.start, metadata.size, &LIMITS, error) : NULL;
+    if (message->documents[2] == NULL && metadata.size > 0) {
+        g_prefix_error(error, "metadata: ");
+        return false;
+    }
     message->header = ipb_json_root(message->documents[0]);
     message->content = ipb_json_root(message->documents[1]);
-    return check_message(message, channel.start, channel.size, error);
+    if (message->documents[2] != NULL)
+        message->metadata = ipb_json_root(message->documents[2]);
+    return check_message(message, channel.start, channel.size, error) &&
+           take_buffers(message, parts + IPB_GATEWAY_N_PARTS, n_parts - IPB_GATEWAY_N_PARTS, error);
 }
 
 static bool
 parse_v1(const uint8_t *bytes, size_t size, IpbGatewayMessage *message, GError **error)
 {
-    IpbSpan parts[N_V1_PARTS];
-    return split_v1(bytes, size, parts, error) &&
-           parse_parts(parts[0], parts[1], parts[4], message, error);
+    IpbSpan parts[MAX_PARTS];
+    size_t n;
+    return split_v1(bytes, size, parts, &n, error) &&
+           parse_parts(parts[0], parts + 1, n - 1, message, error);
 }
 
 bool
-ipb_gateway_message_parse_parts(const char *channel, IpbSpan header, IpbSpan content,
+ipb_gateway_message_parse_parts(const char *channel, const IpbSpan *parts, size_t n_parts,
                                 IpbGatewayMessage *ret_message, GError **error)
 {
     g_auto(IpbGatewayMessage) message = {0};
-    if (!parse_parts((IpbSpan){channel, strlen(channel)}, header, content, &message, error))
+    if (!parse_parts((IpbSpan){channel, strlen(channel)}, parts, n_parts, &message, error))
         return false;
     *ret_message = message;
     message = (IpbGatewayMessage){0};
@@ -196,6 +246,9 @@ ipb_gateway_message_clear(IpbGatewayMessage *message)
 {
     ipb_json_doc_free(message->documents[0]);
     ipb_json_doc_free(message->documents[1]);
+    ipb_json_doc_free(message->documents[2]);
+    g_free(message->buffers);
+    g_free(message->buffer_bytes);
     *message = (IpbGatewayMessage){0};
 }
 
@@ -207,9 +260,11 @@ struct IpbGatewayOutgoing {
     char *msg_id;
     char *header;
     char *parent;
-    const char *metadata; /* static */
+    char *metadata;
     char *content;
     size_t content_size;
+    const IpbSpan *buffers; /* borrowed */
+    size_t n_buffers;
     GBytes *frames[IPB_GATEWAY_N_FRAMINGS];
 };
 
@@ -257,7 +312,9 @@ ipb_gateway_outgoing_new(const IpbGatewayParts *parts)
     outgoing->msg_id = g_strdup_printf("%s_%" G_GUINT64_FORMAT, parts->session, parts->number);
     outgoing->header = write_header(parts, outgoing->msg_id);
     outgoing->parent = write_parent(parts->parent);
-    outgoing->metadata = parts->metadata != NULL ? parts->metadata : "{}";
+    outgoing->metadata = g_strdup(parts->metadata != NULL ? parts->metadata : "{}");
+    outgoing->buffers = parts->buffers;
+    outgoing->n_buffers = parts->n_buffers;
     outgoing->content = parts->content;
     outgoing->content_size = parts->content_size;
     return outgoing;
@@ -268,6 +325,34 @@ write_raw_member(IpbJsonWriter *writer, const char *name, const char *json, size
 {
     ipb_json_key(writer, name);
     ipb_json_write_raw(writer, json, size);
+}
+
+static void
+append_be32(GByteArray *frame, size_t value)
+{
+    uint32_t number = GUINT32_TO_BE((uint32_t) value);
+    g_byte_array_append(frame, (const guint8 *) &number, sizeof number);
+}
+
+/* See parse_json_with_buffers(). A message of a kernel has less than 4 GiB. */
+static GBytes *
+append_buffers(const IpbGatewayOutgoing *outgoing, const char *json, size_t size)
+{
+    GByteArray *frame = g_byte_array_new();
+    size_t n = outgoing->n_buffers + 1;
+    size_t offset = 4 * (n + 1);
+    append_be32(frame, n);
+    append_be32(frame, offset);
+    offset += size;
+    for (size_t i = 0; i < outgoing->n_buffers; i++) {
+        append_be32(frame, offset);
+        offset += outgoing->buffers[i].size;
+    }
+    g_byte_array_append(frame, (const guint8 *) json, (guint) size);
+    for (size_t i = 0; i < outgoing->n_buffers; i++)
+        g_byte_array_append(frame, (const guint8 *) outgoing->buffers[i].start,
+                            (guint) outgoing->buffers[i].size);
+    return g_byte_array_free_to_bytes(frame);
 }
 
 static GBytes *
@@ -281,12 +366,22 @@ frame_json(const IpbGatewayOutgoing *outgoing)
     write_raw_member(writer, "parent_header", outgoing->parent, strlen(outgoing->parent));
     write_raw_member(writer, "metadata", outgoing->metadata, strlen(outgoing->metadata));
     write_raw_member(writer, "content", outgoing->content, outgoing->content_size);
-    write_raw_member(writer, "buffers", "[]", 2);
+    if (outgoing->n_buffers == 0) /* else they follow the JSON */
+        write_raw_member(writer, "buffers", "[]", 2);
     ipb_json_member_string(writer, "channel", outgoing->channel);
     ipb_json_end_object(writer);
     size_t size;
-    char *text = ipb_json_writer_finish(writer, &size);
-    return g_bytes_new_take(text, size);
+    g_autofree char *text = ipb_json_writer_finish(writer, &size);
+    if (outgoing->n_buffers > 0)
+        return append_buffers(outgoing, text, size);
+    return g_bytes_new_take(g_steal_pointer(&text), size);
+}
+
+static void
+append_le64(GByteArray *frame, uint64_t value)
+{
+    uint64_t number = GUINT64_TO_LE(value);
+    g_byte_array_append(frame, (const guint8 *) &number, sizeof number);
 }
 
 static GBytes *
@@ -299,17 +394,19 @@ frame_v1(const IpbGatewayOutgoing *outgoing)
         {outgoing->metadata, strlen(outgoing->metadata)},
         {outgoing->content, outgoing->content_size},
     };
-    uint64_t numbers[N_V1_PARTS + 2] = {GUINT64_TO_LE(N_V1_PARTS + 1)};
-    uint64_t offset = sizeof numbers;
-    for (size_t i = 0; i < N_V1_PARTS; i++) {
-        numbers[i + 1] = GUINT64_TO_LE(offset);
-        offset += parts[i].size;
+    size_t n = N_V1_PARTS + outgoing->n_buffers;
+    uint64_t offset = 8 * ((uint64_t) n + 2);
+    GByteArray *frame = g_byte_array_new();
+    append_le64(frame, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        append_le64(frame, offset);
+        offset += i < N_V1_PARTS ? parts[i].size : outgoing->buffers[i - N_V1_PARTS].size;
     }
-    numbers[N_V1_PARTS + 1] = GUINT64_TO_LE(offset);
-    GByteArray *frame = g_byte_array_sized_new((guint) offset);
-    g_byte_array_append(frame, (const guint8 *) numbers, sizeof numbers);
-    for (size_t i = 0; i < N_V1_PARTS; i++)
-        g_byte_array_append(frame, (const guint8 *) parts[i].start, (guint) parts[i].size);
+    append_le64(frame, offset);
+    for (size_t i = 0; i < n; i++) {
+        IpbSpan part = i < N_V1_PARTS ? parts[i] : outgoing->buffers[i - N_V1_PARTS];
+        g_byte_array_append(frame, (const guint8 *) part.start, (guint) part.size);
+    }
     return g_byte_array_free_to_bytes(frame);
 }
 
@@ -320,6 +417,19 @@ ipb_gateway_outgoing_frame(IpbGatewayOutgoing *outgoing, IpbGatewayFraming frami
         outgoing->frames[framing] =
             framing == IPB_GATEWAY_FRAMING_V1 ? frame_v1(outgoing) : frame_json(outgoing);
     return outgoing->frames[framing];
+}
+
+bool
+ipb_gateway_outgoing_is_text(const IpbGatewayOutgoing *outgoing, IpbGatewayFraming framing)
+{
+    return framing == IPB_GATEWAY_FRAMING_JSON && outgoing->n_buffers == 0;
+}
+
+const IpbSpan *
+ipb_gateway_outgoing_buffers(const IpbGatewayOutgoing *outgoing, size_t *ret_n)
+{
+    *ret_n = outgoing->n_buffers;
+    return outgoing->buffers;
 }
 
 const char *
@@ -353,6 +463,7 @@ ipb_gateway_outgoing_free(IpbGatewayOutgoing *outgoing)
     g_free(outgoing->msg_id);
     g_free(outgoing->header);
     g_free(outgoing->parent);
+    g_free(outgoing->metadata);
     g_free(outgoing->content);
     for (size_t i = 0; i < IPB_GATEWAY_N_FRAMINGS; i++)
         g_clear_pointer(&outgoing->frames[i], g_bytes_unref);

@@ -101,6 +101,7 @@ ipb_gateway_output_send(IpbGatewayPublisher *publisher, const IpbJson *parent,
         send_clear_output(publisher, parent, event->wait);
         break;
     case IPB_EVENT_ERROR: /* not output */
+    case IPB_EVENT_COMM:
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_NOTICE:
     case IPB_EVENT_READY:
@@ -117,11 +118,15 @@ ipb_gateway_output_send(IpbGatewayPublisher *publisher, const IpbJson *parent,
 void
 ipb_gateway_output_send_late(IpbGatewayPublisher *publisher, const IpbEvent *event)
 {
-    if (event->cell == 0)
+    if (event->cell == 0 && event->type != IPB_EVENT_COMM)
         return;
     g_autoptr(IpbJsonDoc) parent =
         event->parent != NULL
             ? ipb_json_parse(event->parent, strlen(event->parent), &IPB_JSON_LIMITS_SMALL, NULL)
             : NULL;
-    ipb_gateway_output_send(publisher, parent != NULL ? ipb_json_root(parent) : NULL, event, 0);
+    const IpbJson *header = parent != NULL ? ipb_json_root(parent) : NULL;
+    if (event->type == IPB_EVENT_COMM)
+        ipb_gateway_publisher_send_comm(publisher, event->comm, header);
+    else
+        ipb_gateway_output_send(publisher, header, event, 0);
 }

@@ -67,6 +67,35 @@ ipb_gateway_publisher_broadcast(IpbGatewayPublisher *publisher, const char *msg_
 }
 
 void
+ipb_gateway_publisher_send_comm(IpbGatewayPublisher *publisher, const IpbComm *comm,
+                                const IpbJson *parent)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "comm_id", comm->comm_id);
+    ipb_json_member_value(writer, "data", comm->data);
+    if (comm->kind == IPB_COMM_OPEN) {
+        ipb_json_member_string(writer, "target_name", comm->target_name);
+        ipb_json_member_string(writer, "target_module", comm->target_module);
+    }
+    g_autofree char *metadata = NULL;
+    if (comm->metadata != NULL) {
+        IpbJsonWriter *object = ipb_json_writer_new();
+        ipb_json_write_value(object, comm->metadata);
+        metadata = ipb_json_writer_finish(object, NULL);
+    }
+    IpbGatewayParts parts = {
+        .channel = "iopub",
+        .msg_type = ipb_comm_message_type(comm->kind),
+        .parent = parent,
+        .metadata = metadata,
+        .buffers = comm->buffers,
+        .n_buffers = comm->n_buffers,
+    };
+    send(publisher, NULL, &parts, writer);
+}
+
+void
 ipb_gateway_publisher_send_status(IpbGatewayPublisher *publisher, const char *state,
                                   const IpbJson *parent)
 {

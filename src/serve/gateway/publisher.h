@@ -8,6 +8,7 @@
 #pragma once
 
 #include "json/writer.h"
+#include "kernel/comm.h"
 #include "serve/gateway/message.h"
 
 /* One connection to a kernel; see kernel.h. */
@@ -38,10 +39,13 @@ bool ipb_gateway_publisher_has_clients(const IpbGatewayPublisher *publisher);
 /* To all clients. @parent: the header of the request that this belongs to, or NULL. */
 void ipb_gateway_publisher_broadcast(IpbGatewayPublisher *publisher, const char *msg_type,
                                      const IpbJson *parent, IpbJsonWriter *writer);
-/* The same with metadata: JSON of an object, a constant. */
+/* The same with metadata: JSON of an object. */
 void ipb_gateway_publisher_broadcast_with(IpbGatewayPublisher *publisher, const char *msg_type,
                                           const IpbJson *parent, const char *metadata,
                                           IpbJsonWriter *writer);
+/* A message of a comm to all clients. */
+void ipb_gateway_publisher_send_comm(IpbGatewayPublisher *publisher, const IpbComm *comm,
+                                     const IpbJson *parent);
 /* The message "status" to all clients. @state: "busy", "idle", … */
 void ipb_gateway_publisher_send_status(IpbGatewayPublisher *publisher, const char *state,
                                        const IpbJson *parent);

@@ -173,6 +173,7 @@ on_cell_event(const IpbEvent *event, void *data)
     case IPB_EVENT_READY:
     case IPB_EVENT_START_FAILED:
     case IPB_EVENT_DIED:
+    case IPB_EVENT_COMM:
         break;
     }
 }

@@ -93,6 +93,7 @@ on_send_to_peer(IpbGatewayOutgoing *outgoing, void *data)
         where = IPB_ZMQ_STDIN;
     char signature[IPB_ZMQ_SIGNATURE_SIZE];
     IpbSpan parts[N_HEAD + IPB_ZMQ_N_SIGNED];
+    /* Only messages of iopub have buffers. */
     fill_parts(server, outgoing, (IpbSpan){peer->identity, peer->identity_size}, signature, parts);
     ipb_zmq_socket_send(server->sockets[where], parts, G_N_ELEMENTS(parts));
 }
@@ -121,7 +122,7 @@ set_lossy(IpbZmqServer *server, bool is_lossy)
 static bool
 publish(IpbZmqServer *server, const GPtrArray *parts)
 {
-    IpbSpan spans[N_HEAD + IPB_ZMQ_N_SIGNED];
+    IpbSpan spans[IPB_ZMQ_MAX_PARTS];
     for (guint i = 0; i < parts->len; i++) {
         gsize size;
         const char *bytes = g_bytes_get_data(g_ptr_array_index(parts, i), &size);
@@ -176,13 +177,17 @@ on_publish(IpbGatewayOutgoing *outgoing, void *data)
     g_autofree char *topic = g_strdup_printf("kernel.%s.%s", ipb_gateway_kernel_id(server->kernel),
                                              ipb_gateway_outgoing_type(outgoing));
     char signature[IPB_ZMQ_SIGNATURE_SIZE];
-    IpbSpan spans[N_HEAD + IPB_ZMQ_N_SIGNED];
+    IpbSpan spans[IPB_ZMQ_MAX_PARTS];
     fill_parts(server, outgoing, (IpbSpan){topic, strlen(topic)}, signature, spans);
+    size_t n_buffers, n_spans = N_HEAD + IPB_ZMQ_N_SIGNED;
+    const IpbSpan *buffers = ipb_gateway_outgoing_buffers(outgoing, &n_buffers);
+    for (size_t i = 0; i < n_buffers && n_spans < G_N_ELEMENTS(spans); i++)
+        spans[n_spans++] = buffers[i];
     if (g_queue_is_empty(&server->unsent) &&
-        ipb_zmq_socket_send(server->sockets[IPB_ZMQ_IOPUB], spans, G_N_ELEMENTS(spans)))
+        ipb_zmq_socket_send(server->sockets[IPB_ZMQ_IOPUB], spans, n_spans))
         return;
     GPtrArray *parts = g_ptr_array_new_with_free_func((GDestroyNotify) g_bytes_unref);
-    for (size_t i = 0; i < G_N_ELEMENTS(spans); i++)
+    for (size_t i = 0; i < n_spans; i++)
         g_ptr_array_add(parts, g_bytes_new(spans[i].start, spans[i].size));
     g_queue_push_tail(&server->unsent, parts);
     server->unsent_size += size_of(parts);
@@ -238,7 +243,8 @@ get_peer(IpbZmqServer *server, IpbSpan identity)
     return peer;
 }
 
-/* Nothing is parsed before the signature is checked. Buffers behind the content are ignored. */
+/* Nothing is parsed before the signature is checked. It does not sign the buffers behind the
+ * content. */
 static void
 receive(IpbZmqServer *server, const char *channel, const IpbSpan *parts, size_t n_parts)
 {
@@ -259,7 +265,7 @@ receive(IpbZmqServer *server, const char *channel, const IpbSpan *parts, size_t 
     size_t size = 0;
     for (size_t i = N_HEAD; i < n_parts; i++)
         size += parts[i].size;
-    if (!ipb_gateway_message_parse_parts(channel, parts[N_HEAD], parts[N_HEAD + 3], &message,
+    if (!ipb_gateway_message_parse_parts(channel, parts + N_HEAD, n_parts - N_HEAD, &message,
                                          &error)) {
         log_text(server, "warning", error->message);
         return;

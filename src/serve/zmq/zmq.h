@@ -16,7 +16,7 @@
 
 /* The largest part of a message, and the most parts and bytes of one. What has more is dropped. */
 #define IPB_ZMQ_MAX_PART (64u * 1024 * 1024)
-#define IPB_ZMQ_MAX_PARTS 64
+#define IPB_ZMQ_MAX_PARTS 1024
 #define IPB_ZMQ_MAX_MESSAGE (128u * 1024 * 1024)
 
 typedef struct IpbZmq IpbZmq;

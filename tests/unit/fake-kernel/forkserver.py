@@ -216,7 +216,8 @@ class Kernel:
         try:
             self.idle = False
             self.interrupted = False
-            exec(message["code"], self.names)
+            # A message of a comm has the code as its data.
+            exec(message["comm"]["data"] if "comm" in message else message["code"], self.names)
             self.idle = True
         except BaseException as error:
             self.idle = True
@@ -244,7 +245,7 @@ class Kernel:
         self.last = fd
         self.write_all(fd, text if isinstance(text, bytes) else text.encode())
 
-    def send(self, kind, **fields):
+    def send(self, kind, /, **fields):
         self.mark()
         payload = json.dumps({"cell": self.cell, **fields}).encode()
         self.write_all(

@@ -48,6 +48,33 @@ class CellRunner:
         self._shell.begin_cell()
         self._context.run(self._start, code, store_history and not silent, silent)
 
+    def start_handlers(self, cell: int, handle: Callable[[], None]) -> None:
+        """Runs what handles a comm message of the client, like a cell without code."""
+        self.is_busy = True
+        self._output.begin_cell(cell)
+        self._shell.begin_comm()
+        self._context.run(self._handle, handle)
+
+    def _handle(self, handle: Callable[[], None]) -> None:
+        error = None
+        current_cell.set_cell(self._output.cell)
+        try:
+            self._output.repair_streams()
+            self._interrupts.install()
+            forget_missing_folders()
+            self._interrupts.enter()
+            handle()
+            self._output.flush_replaced_streams()
+        except BaseException as caught:
+            error = caught
+        finally:
+            self._interrupts.is_running = False
+            if not self._output.is_connected:
+                user_processes.exit_child(self._output, error)
+            self._interrupts.leave()
+            self._interrupts.guard_handlers()
+            self._send_end(error, None)
+
     def _start(self, code: str, store_history: bool, silent: bool) -> None:
         result = error = cell = None
         is_async = False

@@ -14,7 +14,7 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.lib import pretty
 
-from . import mime, wire
+from . import comms, mime, wire
 
 # Types that have plain text only, unless user code has registered a formatter for them.
 PLAIN_TYPES = frozenset((int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset))
@@ -22,7 +22,7 @@ PLAIN_TYPES = frozenset((int, float, complex, bool, str, bytes, list, tuple, dic
 REPR_TYPES = (int, str, bool, bytes)
 
 # The view of a widget. Front ends show an error for a view whose model they do not have, and models
-# come by comms, which there are not. Without the view, they show the widget's text.
+# come by comms (comms.py). Without the view, they show the widget's text.
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 # The bytecode instruction that calls sys.displayhook.
@@ -38,7 +38,9 @@ def send_bundle(
         print(data.get("text/plain", ""))  # a forked child
         return
     payload: dict[str, Any] = {"data": mime.conform(data), **fields}
-    payload["data"].pop(WIDGET_VIEW, None)
+    view = payload["data"].get(WIDGET_VIEW)
+    if view is not None and not comms.is_known(shell, view):
+        del payload["data"][WIDGET_VIEW]
     payload["metadata"] = mime.conform_json(dict(metadata or {}))
     try:
         with output.lock:
@@ -71,6 +73,8 @@ class KernelDisplayPublisher(DisplayPublisher):
 
     def clear_output(self, wait: bool = False) -> None:
         output = self.shell.output
+        if self.shell.capturing_outputs:
+            return  # an Output widget captures, and the client shows no widgets (comm_package.py)
         if output.is_connected:
             with output.lock:
                 cell = output.cell_of_caller()

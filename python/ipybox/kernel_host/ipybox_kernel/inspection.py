@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from . import mime, tracebacks
+from . import comms, mime, tracebacks
 
 MAX_MATCHES = 1000
 MAX_HISTORY = 10_000
@@ -123,8 +123,7 @@ def _limit(n: Any) -> int:
 
 
 def comm_info(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Comms are the channels of widgets. This kernel has none."""
-    return {"comms": {}}
+    return {"comms": comms.describe(shell, params.get("target_name"))}
 
 
 def kernel_info(shell: Any, params: dict[str, Any]) -> dict[str, Any]:

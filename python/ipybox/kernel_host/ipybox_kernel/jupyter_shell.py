@@ -7,11 +7,17 @@ class, and `kernel`.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
+import sys
+from importlib.machinery import PathFinder
+from types import ModuleType
 from typing import Any
 
 import IPython
 from IPython.core.error import TryNext
+from traitlets.config import Config
 
 from . import mime
 from .jupyter_kernel import JupyterKernel
@@ -20,15 +26,28 @@ from .shell import KernelShell
 
 # Before the hook that displays pages, and after those of the user.
 PAGER_PRIORITY = 89
+# Of cells whose threads and tasks may ask for them.
+MAX_REQUESTS = 256
 
 
 class ZMQInteractiveShell(KernelShell):
     is_rich = True
 
-    _request: dict[str, Any] = {}
+    # What the client sent for each cell: an `execute` frame, or a comm message in Jupyter's form.
+    _requests: dict[int, dict[str, Any]] = {}
 
     def set_request(self, request: dict[str, Any]) -> None:
-        self._request = request
+        self._keep_request(request["cell"], request)
+
+    def set_comm_message(self, cell: int, message: dict[str, Any]) -> None:
+        self._keep_request(cell, message)
+
+    def _keep_request(self, cell: int, request: dict[str, Any]) -> None:
+        if not self._requests:
+            self._requests = {}
+        self._requests[cell] = request
+        if len(self._requests) > MAX_REQUESTS:
+            del self._requests[next(iter(self._requests))]
 
     @property
     def parent_header(self) -> dict[str, Any]:
@@ -36,11 +55,18 @@ class ZMQInteractiveShell(KernelShell):
         return self.get_parent()
 
     def get_parent(self) -> dict[str, Any]:
-        """The request of the cell that runs, or ran last, as far as it is known here.
+        """The request of the cell to which the calling code belongs, as far as it is known here.
 
-        It is {} before the first cell.
+        It is {} before the first cell. In handlers of a comm message it is that message. Code that
+        belongs to no cell gets the last request.
         """
-        header = self._request.get("parent")
+        if not self._requests:
+            return {}
+        last = next(reversed(self._requests))
+        request = self._requests.get(self.output.cell_of_caller() or last) or {}
+        if "header" in request:
+            return dict(request)
+        header = request.get("parent")
         if header is None:
             return {}
         return {
@@ -48,10 +74,10 @@ class ZMQInteractiveShell(KernelShell):
             "msg_id": header.get("msg_id"),
             "msg_type": header.get("msg_type"),
             "content": {
-                "code": self._request["code"],
-                "silent": self._request.get("silent", False),
-                "store_history": self._request.get("store_history", True),
-                "user_expressions": self._request.get("user_expressions") or {},
+                "code": request["code"],
+                "silent": request.get("silent", False),
+                "store_history": request.get("store_history", True),
+                "user_expressions": request.get("user_expressions") or {},
             },
         }
 
@@ -70,7 +96,34 @@ class ZMQInteractiveShell(KernelShell):
 
 
 # What libraries look for. ipykernel itself need not be installed.
-ZMQInteractiveShell.__module__ = "ipykernel.zmqshell"
+MODULE = "ipykernel.zmqshell"
+ZMQInteractiveShell.__module__ = MODULE
+
+
+def offer_module() -> None:
+    """Puts the module of the class where tqdm.auto and others look for it.
+
+    Its other contents are those of ipykernel, if that is installed, and are loaded when needed.
+    """
+    module = ModuleType(MODULE, ZMQInteractiveShell.__doc__)
+    real: list[Any] = []
+
+    def get(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if not real:
+            parent = importlib.import_module(MODULE.partition(".")[0])
+            spec = PathFinder.find_spec(MODULE, parent.__path__)
+            if spec is None or spec.loader is None:
+                raise AttributeError(name)
+            found = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(found)
+            real.append(found)
+        return getattr(real[0], name)
+
+    module.ZMQInteractiveShell = ZMQInteractiveShell  # type: ignore[attr-defined]
+    module.__getattr__ = get  # type: ignore[method-assign]
+    sys.modules[MODULE] = module
 
 
 def send_page(shell: Any, data: Any, start: int = 0, screen_lines: int = 0, **_: Any) -> None:
@@ -87,6 +140,8 @@ def become_rich(shell: Any) -> None:
     """Called after the kernel's environment was set. The forkserver does not know the client."""
     shell.__class__ = ZMQInteractiveShell
     shell.kernel = JupyterKernel(shell)
+    shell.config["IPKernelApp"] = Config()  # by it, some libraries choose widgets
+    offer_module()
     shell.set_hook("show_in_pager", send_page, PAGER_PRIORITY)
     if not os.environ.get("NO_COLOR"):
         use_colors(shell)

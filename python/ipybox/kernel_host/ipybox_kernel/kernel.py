@@ -24,6 +24,7 @@ from typing import Any
 from . import (
     blas,
     current_cell,
+    comms,
     event_loop,
     inspection,
     interpreter,
@@ -196,6 +197,7 @@ class Kernel:
             message.get("approve_shell_cmds", False), message.get("require_shell_escape", False)
         )
         shell.output, shell.interrupts = self._output, self._interrupts
+        comms.install(shell)
         shell.save_sys_module_state()
         shell.home_dir = os.path.expanduser("~")
         shell.starting_dir = os.getcwd()
@@ -236,7 +238,7 @@ class Kernel:
             self._take_frame(kind, message)
 
     def _take_frame(self, kind: int, message: dict[str, Any]) -> None:
-        if kind == wire.EXECUTE:
+        if kind in (wire.EXECUTE, wire.COMM_TO_KERNEL):
             self._waiting.append(message)
             self._next_cell()
         elif kind == wire.REQUEST:
@@ -272,6 +274,9 @@ class Kernel:
             self._has_run_a_cell = True
             blas.restore_threads(self._shell.blas_thread_setters)
         self._stdin.is_allowed = message.get("allow_stdin", False)
+        if "comm" in message:
+            self._start_comm(message)
+            return
         self._shell.set_request(message)
         self._cells.start(
             message["cell"],
@@ -280,6 +285,11 @@ class Kernel:
             message.get("silent", False),
             message.get("user_expressions") or {},
         )
+
+    def _start_comm(self, frame: dict[str, Any]) -> None:
+        message = comms.message_of(frame)
+        self._shell.set_comm_message(frame["cell"], message)
+        self._cells.start_handlers(frame["cell"], lambda: comms.handle(self._shell, message))
 
     def _on_cell_done(self) -> None:
         if self._waiting:

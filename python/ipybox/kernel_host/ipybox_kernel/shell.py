@@ -79,6 +79,8 @@ class KernelShell(InteractiveShell):
     interrupts: Any = None
     rules: Any = None  # the session's ShellRules
     blas_thread_setters: Any = ()  # see blas.py
+    comms: Any = None  # the manager of the package `comm`, if that was imported; see comms.py
+    capturing_outputs: Any = ()  # the comms of Output widgets that capture what a cell shows
     error_was_sent = False  # whether the error that ended this cell was sent
     error_was_shown = False  # whether a handler of set_custom_exc has shown it
     # What a representation of the cell's value raised. It was sent.
@@ -201,6 +203,11 @@ class KernelShell(InteractiveShell):
         self.error_was_sent = self.error_was_shown = False
         self.error_of_value = None
         self._depth = 0
+
+    def begin_comm(self) -> None:
+        """Before the handlers of a comm message. A cell that they run is a nested one."""
+        self.begin_cell()
+        self._depth = 1
 
     def trigger_post_events(self, result: Any, silent: bool) -> None:
         self._is_in_callback = True
@@ -359,6 +366,9 @@ class KernelShell(InteractiveShell):
 
     def set_request(self, request: dict[str, Any]) -> None:
         """Called before a cell, with its `execute` frame."""
+
+    def set_comm_message(self, cell: int, message: dict[str, Any]) -> None:
+        """Called before the handlers of a client's comm message."""
 
     def take_payload(self) -> list[dict[str, Any]]:
         """What the client is asked to do after the cell. One that shows text cannot do it."""
