@@ -23,7 +23,8 @@ typedef enum {
     IPB_EVENT_STDOUT,
     /* text */
     IPB_EVENT_STDERR,
-    /* text that was written after the previous cell was done; comes first in a cell */
+    /* text that was written after its cell was done, for clients that do not look at late events.
+     * It comes in a later cell, usually first */
     IPB_EVENT_LATE_OUTPUT,
     /* data, metadata, display_id (may be NULL), image_path */
     IPB_EVENT_DISPLAY,
@@ -86,8 +87,15 @@ typedef enum {
 
 typedef struct {
     IpbEventType type;
-    /* of a kernel: the cell's number, as ipb_kernel_execute() returned it; 0: belongs to no cell */
+    /* of a kernel, and of a session if it is late: the cell's number, as ipb_kernel_execute() or
+     * ipb_session_execute() returned it; 0: belongs to no cell */
     uint64_t cell;
+    /* STDOUT, STDERR, DISPLAY, UPDATE, CLEAR_OUTPUT: of code that still runs although its cell has
+     * ended, such as a thread. The cell is 0 if it is not known. */
+    bool is_late;
+    /* of a session, if it is late: the header of the client's request that the cell had, or NULL;
+     * execution_count is the cell's number in IPython, 0 if it has none */
+    const char *parent;
     /* untrusted, but valid UTF-8 and NUL-terminated; a NUL in it is shown as U+2400 */
     const char *text;
     /* of a kernel */

@@ -74,7 +74,7 @@ ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError **error)
     if (code->parent != NULL &&
         !check_object(code->parent, "the header of the request", /* of_strings= */ false, error))
         return 0;
-    uint64_t cell = kernel->last_cell + 1;
+    uint64_t cell = MAX(code->number, kernel->last_cell + 1);
     if (!kernel->ops->execute(kernel, code, cell, error))
         return 0;
     return kernel->last_cell = cell;

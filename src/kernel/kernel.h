@@ -27,8 +27,8 @@ typedef struct {
     bool requires_shell_escape;
     /* after each cell */
     bool returns_to_cwd;
-    /* The client is a front end of Jupyter: it shows colour, HTML and payloads. Other clients show
-     * text. A kernel may ignore it. */
+    /* The client is a front end of Jupyter: it shows colour, HTML and payloads, and late output
+     * with its cell. Other clients show text, and get all late output by LATE_OUTPUT, too. */
     bool has_rich_client;
 } IpbKernelRules;
 
@@ -71,6 +71,8 @@ typedef struct {
 
 /* What to run, and how: as in Jupyter's execute_request. */
 typedef struct {
+    /* of the cell: above those of all cells before; 0: the next one */
+    uint64_t number;
     /* with @comm: "" */
     const char *code;
     /* Instead of code: a message of the client's comm, which the kernel's handlers get, as

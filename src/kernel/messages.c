@@ -58,6 +58,8 @@ type_name(IpbFrameType type)
         return "input_request";
     case IPB_FRAME_INPUT_END:
         return "input_end";
+    case IPB_FRAME_STREAM:
+        return "stream";
     }
     return "?";
 }
@@ -320,6 +322,19 @@ parse_comm(IpbMessage *message, GError **error)
 }
 
 static bool
+parse_stream(IpbMessage *message, GError **error)
+{
+    IpbEvent *event = &message->event;
+    const char *name = ipb_json_get_string(root(message), "name");
+    bool is_stderr = g_strcmp0(name, "stderr") == 0;
+    if (!is_stderr && g_strcmp0(name, "stdout") != 0)
+        return set_breach(message, "without the \"name\" of a stream", error);
+    event->type = is_stderr ? IPB_EVENT_STDERR : IPB_EVENT_STDOUT;
+    event->text = get_text(message, "text", &event->text_size);
+    return event->text != NULL || set_breach(message, "without a string \"text\"", error);
+}
+
+static bool
 parse_reply(IpbMessage *message, GError **error)
 {
     if (!parse_id(message, error))
@@ -363,6 +378,8 @@ parse_content(IpbMessage *message, GError **error)
         return parse_input_request(message, error);
     case IPB_FRAME_INPUT_END:
         return parse_input_end(message, error);
+    case IPB_FRAME_STREAM:
+        return parse_stream(message, error);
     case IPB_FRAME_COMM:
         return parse_comm(message, error);
     case IPB_FRAME_START:

@@ -54,7 +54,7 @@ typedef struct {
     IpbKernelSandboxFuncs sandbox;
     State state;
     IpbProcess *process;
-    bool has_run_cell;     /* the process may hold state */
+    uint64_t first_cell;   /* of the process; 0: it has run none, so it holds no state */
     bool is_ready_awaited; /* READY or START_FAILED is due for ipb_kernel_start() */
     bool is_stopping, is_resetting;
     bool is_paused;
@@ -307,7 +307,9 @@ send_cell(NativeKernel *kernel, GError **error)
         return true;
     }
     clear_code(kernel);
-    kernel->has_run_cell = kernel->is_started_due = true;
+    if (kernel->first_cell == 0)
+        kernel->first_cell = kernel->cell;
+    kernel->is_started_due = true;
     kernel->has_error = false;
     set_state(kernel, STATE_BUSY);
     return true;
@@ -371,24 +373,21 @@ on_hello(void *data)
         schedule_turn(kernel);
 }
 
-static void
-on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
+/* --- late events ------------------------------------------------------------------------------ */
+
+/* Whether the process has run the cell. */
+static bool
+is_ended_cell(const NativeKernel *kernel, uint64_t cell)
 {
-    NativeKernel *kernel = data;
-    if (is_late || !is_cell_running(kernel)) {
-        ipb_late_output_add(&kernel->late, text, size);
-        return;
-    }
-    report_cell_start(kernel);
-    if (is_cell_running(kernel))
-        report_text(kernel, is_stderr ? IPB_EVENT_STDERR : IPB_EVENT_STDOUT, text, size);
+    uint64_t last = kernel->base.last_cell;
+    return kernel->first_cell != 0 && cell >= kernel->first_cell && cell <= last &&
+           cell != kernel->cell;
 }
 
-/* A display that belongs to no cell, while none runs: its text is late output. */
 static void
-keep_late_display(NativeKernel *kernel, const IpbEvent *event)
+keep_display(NativeKernel *kernel, const IpbEvent *event)
 {
-    if (event->type != IPB_EVENT_DISPLAY && event->type != IPB_EVENT_UPDATE)
+    if (event->data == NULL)
         return;
     g_autofree char *text = ipb_bundle_text(event->data);
     if (text == NULL) {
@@ -400,14 +399,56 @@ keep_late_display(NativeKernel *kernel, const IpbEvent *event)
     ipb_late_output_add(&kernel->late, "\n", 1);
 }
 
+/* Whether LATE_OUTPUT is to have the text of the event, too. */
 static bool
-check_cell(NativeKernel *kernel, const IpbEvent *event, GError **error)
+keeps_text(const NativeKernel *kernel, const IpbEvent *event)
 {
-    bool may_be_of_none = event->type == IPB_EVENT_DISPLAY || event->type == IPB_EVENT_UPDATE ||
-                          event->type == IPB_EVENT_CLEAR_OUTPUT || event->type == IPB_EVENT_COMM;
+    return !kernel->rules.has_rich_client || event->cell == 0;
+}
+
+static void
+on_late_event(NativeKernel *kernel, IpbEvent *event)
+{
+    if (keeps_text(kernel, event) && event->text != NULL)
+        ipb_late_output_add(&kernel->late, event->text, event->text_size);
+    else if (keeps_text(kernel, event) && !is_cell_running(kernel))
+        keep_display(kernel, event);
+    event->is_late = true;
+    report(kernel, event);
+    if (is_cell_running(kernel))
+        report_cell_start(kernel);
+}
+
+/* --- events of the process -------------------------------------------------------------------- */
+
+static void
+on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
+{
+    NativeKernel *kernel = data;
+    if (is_late || !is_cell_running(kernel)) {
+        IpbEvent event = {.type = is_stderr ? IPB_EVENT_STDERR : IPB_EVENT_STDOUT,
+                          .text = text,
+                          .text_size = size};
+        on_late_event(kernel, &event);
+        return;
+    }
+    report_cell_start(kernel);
+    if (is_cell_running(kernel))
+        report_text(kernel, is_stderr ? IPB_EVENT_STDERR : IPB_EVENT_STDOUT, text, size);
+}
+
+/* Sets is_late. Errors: the kernel cannot send such a frame now. */
+static bool
+check_cell(const NativeKernel *kernel, IpbEvent *event, GError **error)
+{
+    bool may_be_late = event->type == IPB_EVENT_DISPLAY || event->type == IPB_EVENT_UPDATE ||
+                       event->type == IPB_EVENT_CLEAR_OUTPUT || event->type == IPB_EVENT_STDOUT ||
+                       event->type == IPB_EVENT_STDERR || event->type == IPB_EVENT_COMM;
     uint64_t running = is_cell_running(kernel) ? kernel->cell : 0;
-    if (event->cell == running ? running != 0 || may_be_of_none
-                               : event->cell == 0 && may_be_of_none)
+    if (running != 0 && event->cell == running)
+        return true;
+    event->is_late = true;
+    if (may_be_late && (event->cell == 0 || is_ended_cell(kernel, event->cell)))
         return true;
     g_autofree char *present =
         running != 0 ? g_strdup_printf("cell %" PRIu64, running) : g_strdup("no cell");
@@ -484,14 +525,10 @@ on_message(const IpbMessage *message, GError **error, void *data)
                     "a frame comm, but the client shows text only");
         return false;
     }
-    if (!is_cell_running(kernel)) {
-        if (event.type == IPB_EVENT_COMM)
-            report(kernel, &event);
-        else
-            keep_late_display(kernel, &event);
+    if (event.is_late) {
+        on_late_event(kernel, &event);
         return true;
     }
-    event.cell = kernel->cell;
     report_cell_start(kernel);
     if (event.type == IPB_EVENT_DONE)
         return on_done(kernel, &event, error);
@@ -525,9 +562,10 @@ on_process_end(const char *cause, void *data)
     bool was_starting = kernel->state == STATE_STARTING;
     bool is_expected = kernel->is_stopping || kernel->is_resetting;
     bool is_restarting = kernel->is_resetting, was_stopping = kernel->is_stopping;
-    bool has_lost_state = kernel->has_run_cell;
+    bool has_lost_state = kernel->first_cell != 0;
     g_clear_pointer(&kernel->process, ipb_process_free);
-    kernel->is_stopping = kernel->is_resetting = kernel->has_run_cell = false;
+    kernel->is_stopping = kernel->is_resetting = false;
+    kernel->first_cell = 0;
     set_state(kernel, STATE_STOPPED);
     if (kernel->cell != 0 && kernel->lost_cause != NULL) {
         lose_cell(kernel, kernel->lost_cause);
@@ -713,7 +751,8 @@ reset(IpbKernel *base)
         kernel->lost_cause = "the kernel was reset";
     ipb_interrupt_end(&kernel->interrupt);
     /* User code may have data to write to its files: an end in order lets it. */
-    bool ends_in_order = kernel->state == STATE_IDLE && kernel->cell == 0 && kernel->has_run_cell;
+    bool ends_in_order =
+        kernel->state == STATE_IDLE && kernel->cell == 0 && kernel->first_cell != 0;
     set_state(kernel, STATE_DYING);
     if (ends_in_order)
         ipb_process_shut_down(kernel->process, RESET_GRACE_MS, "the kernel was reset");

@@ -44,6 +44,7 @@ typedef enum {
     IPB_FRAME_REPLY = 71,
     IPB_FRAME_INPUT_REQUEST = 72,
     IPB_FRAME_INPUT_END = 73,
+    IPB_FRAME_STREAM = 74,
     IPB_FRAME_COMM = 75,
 } IpbFrameType;
 

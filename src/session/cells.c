@@ -20,6 +20,9 @@
 #define MAX_WAITING_CELLS 1000
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
 #define INPUT_TIMEOUT_MS (60u * 60 * 1000)
+/* Cells that have ended, of which late events say the number and the parent; and likewise messages
+ * of comms, of which there may be many more. */
+#define MAX_ENDED_CELLS 256
 #define NOTICE_PREFIX "[ipybox] "
 
 typedef struct {
@@ -49,6 +52,13 @@ typedef struct {
     IpbTimer *timer;    /* NULL: the clock is paused */
 } Cell;
 
+/* What late events need of a cell that has ended. */
+typedef struct {
+    uint64_t number; /* 0: none */
+    int64_t execution_count;
+    char *parent; /* or NULL */
+} EndedCell;
+
 struct IpbCells {
     IpbLoop *loop;
     IpbKernel *kernel;
@@ -63,6 +73,11 @@ struct IpbCells {
     void *data;
     Cell *current;
     GQueue waiting; /* Cell */
+    EndedCell ended[MAX_ENDED_CELLS], ended_comms[MAX_ENDED_CELLS];
+    unsigned n_ended, n_ended_comms; /* so far: each replaces the oldest */
+    bool has_rich_client;
+    IpbEventFunc late_func; /* or NULL */
+    void *late_data;
     uint64_t last_number;
     unsigned n_holds;    /* cells wait until all are released */
     GQueue kept_notices; /* char *: for the next cell */
@@ -156,7 +171,7 @@ is_kept_of_comm(IpbEventType type)
     return type != IPB_EVENT_STARTED && type != IPB_EVENT_DONE && type != IPB_EVENT_CLEAR_OUTPUT;
 }
 
-/* @cell: NULL if the event is of none. */
+/* @cell: NULL if the event is of none that runs. */
 static void
 record_event(IpbCells *cells, const Cell *cell, const IpbEvent *event)
 {
@@ -164,8 +179,8 @@ record_event(IpbCells *cells, const Cell *cell, const IpbEvent *event)
     bool is_comm = cell != NULL && cell->comm != NULL;
     if (is_comm && !is_kept_of_comm(event->type))
         return;
-    if (!ipb_record_event(cells->record, cell != NULL && !is_comm ? cell->number : 0, event,
-                          &error))
+    uint64_t number = cell == NULL ? event->cell : is_comm ? 0 : cell->number;
+    if (!ipb_record_event(cells->record, number, event, &error))
         report_record_error(cells, cell, error);
 }
 
@@ -219,6 +234,36 @@ update_clock(Cell *cell)
         start_clock(cell);
 }
 
+static EndedCell *
+next_slot(const Cell *cell)
+{
+    IpbCells *cells = cell->cells;
+    return cell->comm != NULL ? &cells->ended_comms[cells->n_ended_comms++ % MAX_ENDED_CELLS]
+                              : &cells->ended[cells->n_ended++ % MAX_ENDED_CELLS];
+}
+
+/* NULL: not known any more. */
+static const EndedCell *
+find_ended(const EndedCell *ended, uint64_t number)
+{
+    for (size_t i = 0; i < MAX_ENDED_CELLS && number != 0; i++)
+        if (ended[i].number == number)
+            return &ended[i];
+    return NULL;
+}
+
+static void
+remember_ended(Cell *cell, const IpbEvent *done)
+{
+    EndedCell *ended = next_slot(cell);
+    g_free(ended->parent);
+    *ended = (EndedCell){
+        .number = cell->number,
+        .execution_count = cell->stores_history && !cell->is_silent ? done->execution_count : 0,
+        .parent = g_steal_pointer(&cell->parent),
+    };
+}
+
 /* Ends a cell, however it ended, and frees it. @event: the kernel's DONE; NULL if the kernel did
  * not run it. */
 static void
@@ -226,6 +271,8 @@ end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *eve
 {
     pause_clock(cell);
     record_cell(cell); /* of a cell that never ran */
+    if (event != NULL)
+        remember_ended(cell, event);
     send_event(cell, &(IpbEvent){
                          .type = IPB_EVENT_DONE,
                          .status = status,
@@ -334,20 +381,54 @@ on_started(IpbCells *cells, const IpbEvent *event)
     send_kept_notices(cells, cell->on_event, cell->data);
 }
 
+/* Saves the image of a bundle. The path, which the caller frees; NULL: there is none. */
+static char *
+save_image(IpbCells *cells, const IpbEvent *event)
+{
+    char *path = NULL;
+    g_autoptr(GError) error = NULL;
+    if (event->data == NULL || cells->images_dir == NULL ||
+        ipb_images_save(event->data, cells->images_dir, cells->workspace, &path, &error))
+        return path;
+    g_autofree char *notice = g_strdup_printf("image not saved: %s", error->message);
+    if (cells->current != NULL)
+        send_notice(cells->current, notice);
+    else
+        keep_notice(cells, notice);
+    return NULL;
+}
+
 /* The image is saved first, so that the event can name the file. */
 static void
 on_bundle(IpbCells *cells, const IpbEvent *event)
 {
-    g_autofree char *image_path = NULL;
-    g_autoptr(GError) error = NULL;
-    if (cells->images_dir != NULL &&
-        !ipb_images_save(event->data, cells->images_dir, cells->workspace, &image_path, &error)) {
-        g_autofree char *notice = g_strdup_printf("image not saved: %s", error->message);
-        send_notice(cells->current, notice);
-    }
+    g_autofree char *image_path = save_image(cells, event);
     IpbEvent with_path = *event;
     with_path.image_path = image_path;
     send_event(cells->current, &with_path);
+}
+
+/* Of code whose cell has ended. A client that does not look at late events has displays with the
+ * running cell, and text by LATE_OUTPUT. */
+static void
+on_late_event(IpbCells *cells, const IpbEvent *event)
+{
+    const EndedCell *ended = find_ended(cells->ended, event->cell);
+    const EndedCell *comm = find_ended(cells->ended_comms, event->cell);
+    g_autofree char *image_path = save_image(cells, event);
+    IpbEvent copy = *event;
+    copy.image_path = image_path;
+    copy.execution_count = ended != NULL ? ended->execution_count : 0;
+    copy.parent = ended != NULL ? ended->parent : comm != NULL ? comm->parent : NULL;
+    /* The number of a comm's message is not in the record. */
+    IpbEvent recorded = copy;
+    recorded.cell = ended != NULL || !cells->has_rich_client ? event->cell : 0;
+    record_event(cells, NULL, &recorded);
+    if (cells->late_func != NULL)
+        cells->late_func(&copy, cells->late_data);
+    Cell *cell = cells->current;
+    if (cell != NULL && cell->on_event != NULL && !cells->has_rich_client && event->data != NULL)
+        cell->on_event(&copy, cell->data);
 }
 
 static void
@@ -480,6 +561,10 @@ void
 ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
 {
     IpbCells *cells = data;
+    if (event->is_late) {
+        on_late_event(cells, event);
+        return;
+    }
     if (event->cell == 0) {
         on_event_of_no_cell(cells, event);
         return;
@@ -527,6 +612,13 @@ ipb_cells_on_kernel_event(const IpbEvent *event, void *data)
 }
 
 void
+ipb_cells_watch_late_output(IpbCells *cells, IpbEventFunc func, void *data)
+{
+    cells->late_func = func;
+    cells->late_data = data;
+}
+
+void
 ipb_cells_report_late_output(IpbCells *cells)
 {
     if (cells->current != NULL || cells->is_closed)
@@ -548,6 +640,7 @@ start_next_cell(IpbCells *cells)
         record_cell(cell);
         g_autoptr(GError) error = NULL;
         IpbKernelCode code = {
+            .number = cell->number,
             .code = cell->code,
             .is_silent = cell->is_silent,
             .stores_history = cell->stores_history,
@@ -706,6 +799,7 @@ ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options)
         .workspace = g_strdup(options->workspace),
         .images_dir = g_strdup(options->images_dir),
         .working_dir = g_strdup(options->working_dir),
+        .has_rich_client = options->has_rich_client,
         .on_event = options->on_event,
         .on_log = options->on_log,
         .data = options->data,
@@ -724,6 +818,10 @@ ipb_cells_free(IpbCells *cells)
     free_cell(cells->current);
     g_queue_clear_full(&cells->waiting, (GDestroyNotify) free_cell);
     g_queue_clear_full(&cells->kept_notices, g_free);
+    for (size_t i = 0; i < MAX_ENDED_CELLS; i++) {
+        g_free(cells->ended[i].parent);
+        g_free(cells->ended_comms[i].parent);
+    }
     g_free(cells->workspace);
     g_free(cells->images_dir);
     g_free(cells->working_dir);

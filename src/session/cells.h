@@ -29,6 +29,8 @@ typedef struct {
     const char *images_dir;
     /* where the kernel returns to after each cell; NULL: it stays where the cell went */
     const char *working_dir;
+    /* late output is shown by late events, and not again with a later cell */
+    bool has_rich_client;
     /* gets the events that belong to no cell; may be NULL */
     IpbEventFunc on_event;
     void (*on_log)(const char *level, const char *text, void *data);
@@ -63,6 +65,8 @@ void ipb_cells_on_kernel_event(const IpbEvent *event, void *data);
 /* See ipb_session_execute_with(). */
 uint64_t ipb_cells_execute(IpbCells *cells, const char *code, const IpbCellOptions *options,
                            IpbEventFunc on_event, void *data, GError **error);
+/* See ipb_session_watch_late_output(). */
+void ipb_cells_watch_late_output(IpbCells *cells, IpbEventFunc func, void *data);
 bool ipb_cells_cancel(IpbCells *cells, uint64_t number);
 void ipb_cells_interrupt(IpbCells *cells);
 /* See ipb_session_answer_input(). */

@@ -258,7 +258,6 @@ write_event(IpbJsonWriter *writer, const IpbEvent *event)
     switch (event->type) {
     case IPB_EVENT_STDOUT:
     case IPB_EVENT_STDERR:
-    case IPB_EVENT_LATE_OUTPUT:
     case IPB_EVENT_NOTICE:
     case IPB_EVENT_START_FAILED:
     case IPB_EVENT_DIED:
@@ -289,6 +288,7 @@ write_event(IpbJsonWriter *writer, const IpbEvent *event)
         return true;
     case IPB_EVENT_READY:
         return true;
+    case IPB_EVENT_LATE_OUTPUT: /* the late events have it */
     case IPB_EVENT_INPUT_WITHDRAWN:
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_COMM:
@@ -303,6 +303,8 @@ ipb_record_event(IpbRecord *record, uint64_t cell, const IpbEvent *event, GError
     if (has_ended(record))
         return true;
     g_autoptr(IpbJsonWriter) writer = begin_line_of_cell(ipb_event_name(event->type), cell);
+    if (event->is_late)
+        ipb_json_member_bool(writer, "late", true);
     return !write_event(writer, event) || end_line(record, g_steal_pointer(&writer), error);
 }
 

@@ -32,8 +32,6 @@ struct IpbSession {
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
     IpbEventFunc on_event;
     void *data;
-    IpbEventFunc listener; /* or NULL */
-    void *listener_data;
 
     IpbKernelProvider *kernel_provider;
     IpbKernel *kernel;
@@ -94,8 +92,6 @@ static void
 on_event(const IpbEvent *event, void *data)
 {
     IpbSession *session = data;
-    if (session->listener != NULL)
-        session->listener(event, session->listener_data);
     if (session->on_event != NULL)
         session->on_event(event, session->data);
 }
@@ -522,6 +518,7 @@ make_cells(IpbSession *session, const IpbSessionOptions *options)
                                          .workspace = session->workspace,
                                          .images_dir = options->saves_images ? images_dir : NULL,
                                          .working_dir = session->working_dir,
+                                         .has_rich_client = options->has_rich_client,
                                          .on_event = on_event,
                                          .on_log = on_log,
                                          .data = session,
@@ -717,6 +714,12 @@ ipb_session_free(IpbSession *session)
 /* --- cells ------------------------------------------------------------------------------------ */
 
 void
+ipb_session_watch_late_output(IpbSession *session, IpbEventFunc func, void *data)
+{
+    ipb_cells_watch_late_output(session->cells, func, data);
+}
+
+void
 ipb_session_report_late_output(IpbSession *session)
 {
     ipb_cells_report_late_output(session->cells);
@@ -735,13 +738,6 @@ ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOpt
                          IpbEventFunc on_cell_event, void *data, GError **error)
 {
     return ipb_cells_execute(session->cells, code, options, on_cell_event, data, error);
-}
-
-void
-ipb_session_listen(IpbSession *session, IpbEventFunc func, void *data)
-{
-    session->listener = func;
-    session->listener_data = data;
 }
 
 bool

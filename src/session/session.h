@@ -101,8 +101,6 @@ typedef struct {
 } IpbSessionOptions;
 
 IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error);
-/* @func gets the events that belong to no cell, before on_event of the options. */
-void ipb_session_listen(IpbSession *session, IpbEventFunc func, void *data);
 /* Gets a kernel ready in the background, as execute does, too. READY or START_FAILED is reported to
  * on_event of the options, from the loop, even if the kernel is ready already. */
 void ipb_session_start(IpbSession *session);
@@ -110,6 +108,10 @@ void ipb_session_start(IpbSession *session);
  * events about the time since the last cell. Does nothing while a cell runs: its events have
  * them. */
 void ipb_session_report_late_output(IpbSession *session);
+/* From now on @func gets late events: output, displays and updates of code that still runs
+ * although its cell has ended, as they come. NULL: no function gets them. Unless the client is
+ * rich, later cells have the text in any case, by LATE_OUTPUT. */
+void ipb_session_watch_late_output(IpbSession *session, IpbEventFunc func, void *data);
 
 /* Queues a cell. @timeout_ms: of its running, waits for approvals not counted; 0: none. Returns its
  * number, or 0 with @error: INVALID, LIMIT (too large, too many waiting). No event comes before it

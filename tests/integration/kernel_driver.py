@@ -38,6 +38,7 @@ FRAME_NAMES = {
     71: "reply",
     72: "input_request",
     73: "input_end",
+    74: "stream",
 }
 KEY = bytes(range(12))
 MARK_SIZE = 18

@@ -359,7 +359,8 @@ def test_output_of_threads_after_the_cell(kernel):
     kernel.run("import signal\nsignal.signal(signal.SIGUSR1, lambda *_: go.set())")
     kernel.signal(signal.SIGUSR1)
     frame = kernel.wait_for("display")
-    assert frame["cell"] == 0 and ("stdout", b"late\n") in kernel.reader.events
+    stream = {"cell": 1, "name": "stdout", "text": "late\n"}
+    assert frame["cell"] == 1 and ("stream", stream) in kernel.reader.events
 
 
 def test_a_display_from_a_finalizer_or_signal_handler_breaks_nothing(kernel):

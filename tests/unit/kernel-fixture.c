@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +107,13 @@ on_event(const IpbEvent *event, void *data)
         fixture->n_died++;
         return;
     }
-    if (event->type != IPB_EVENT_COMM || event->cell != 0)
-        g_assert_cmpuint(event->cell, ==, fixture->kernel->last_cell);
+    if (event->is_late) {
+        g_string_append_printf(fixture->late, " %" PRIu64 ":%s(%s)", event->cell,
+                               type_name(event->type),
+                               event->text != NULL ? event->text : event_detail(event));
+        return;
+    }
+    g_assert_cmpuint(event->cell, ==, fixture->kernel->last_cell);
     if (event->type == IPB_EVENT_STDOUT || event->type == IPB_EVENT_STDERR ||
         event->type == IPB_EVENT_LATE_OUTPUT) {
         add_text(fixture, event);
@@ -141,6 +147,7 @@ kernel_fixture_set_up(KernelFixture *fixture, const void *data)
     *fixture = (KernelFixture){.n_fds = kernel_fixture_count_fds(), .open_text = -1};
     fixture->loop = ipb_loop_new(NULL, NULL);
     fixture->trace = g_string_new(NULL);
+    fixture->late = g_string_new(NULL);
     const char *preload[] = {options->mode, NULL};
     g_autofree char *host = options->host_directory != NULL
                                 ? g_strdup(options->host_directory)
@@ -179,6 +186,7 @@ kernel_fixture_tear_down(KernelFixture *fixture, const void *data)
         ;
     ipb_loop_unref(fixture->loop);
     g_string_free(fixture->trace, TRUE);
+    g_string_free(fixture->late, TRUE);
     g_free(fixture->cause);
     g_free(fixture->traceback);
     while (waitpid(-1, NULL, 0) > 0)

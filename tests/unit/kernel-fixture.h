@@ -15,6 +15,7 @@ typedef struct {
     IpbForkserver *forkserver;
     IpbKernel *kernel;
     GString *trace; /* the events: " started out(x) err(y) late(z) display(x) … done(ok)" */
+    GString *late;  /* the late events, with their cells: " 0:out(x) 3:display(y)" */
     int open_text;  /* the event type, if the trace ends in text, else -1 */
     unsigned n_done;
     unsigned n_ready;

@@ -119,6 +119,19 @@ test_late_output(Fixture *fixture, const void *data)
     /* The next cell reports late output even if it prints nothing. */
     run_late(fixture, "out('g')");
     kernel_fixture_assert_cell(fixture, "", "started late(g) done(ok)");
+    g_assert_cmpstr(fixture->late->str, ==, " 0:out(a) 0:err(b) 0:display(c) 0:out(d) 0:out(g)");
+}
+
+/* Frames of cells that have ended. */
+static void
+test_late_frames(Fixture *fixture, const void *data)
+{
+    kernel_fixture_cell(fixture, "out('a')");
+    run_late(fixture, "stream('b', cell=1); stream('c', cell=2, name='stderr')");
+    kernel_fixture_assert_cell(
+        fixture, "stream('d', cell=2); display('e', cell=1); display('f'); send(CLEAR, cell=1)",
+        "started late(bcd) display(f) done(ok)");
+    g_assert_cmpstr(fixture->late->str, ==, " 1:out(b) 2:err(c) 2:out(d) 1:display(e) 1:clear()");
 }
 
 /* More than a pipe holds, so the collector must read it, and drop it, while no cell runs. */
@@ -159,7 +172,8 @@ static void
 test_display_without_cell(Fixture *fixture, const void *data)
 {
     kernel_fixture_assert_cell(fixture, "out('a'); display('b', cell=0); out('c')",
-                               "started out(a) display(b) out(c) done(ok)");
+                               "started out(ac) done(ok)");
+    g_assert_cmpstr(fixture->late->str, ==, " 0:display(b)");
 }
 
 /* Deaths. */
@@ -311,10 +325,12 @@ test_breaches(Fixture *fixture, const void *data)
                   "a frame hello with a version that is not ours");
     assert_breach(fixture, "display('x', cell=77); time.sleep(1000)",
                   "a frame of cell 77 while cell 9 runs");
+    assert_breach(fixture, "stream('x', cell=9); time.sleep(1000)", /* of another process */
+                  "a frame of cell 9 while cell 11 runs");
     assert_breach(fixture,
                   "result('x', cell=0) if False else send(68, cell=0, execution_count=1, "
                   "data={}, metadata={}); time.sleep(1000)",
-                  "a frame of cell 0 while cell 11 runs");
+                  "a frame of cell 0 while cell 13 runs");
     assert_breach(fixture, "done('error'); time.sleep(1000)",
                   "a cell that failed without an error frame");
     assert_breach(fixture, "send(72, id=1, prompt=''); time.sleep(1000)",
@@ -363,9 +379,11 @@ static void
 test_comm_without_cell(Fixture *fixture, const void *data)
 {
     run_late(fixture, "send(75, cell=0, kind='msg', comm_id='late', data={})");
-    kernel_fixture_wait_for(fixture, "comm(late)");
-    kernel_fixture_assert_cell(fixture, "send(75, cell=0, kind='msg', comm_id='none', data={})",
-                               "started comm(none) done(ok)");
+    g_assert_cmpstr(fixture->late->str, ==, " 0:comm(late)");
+    run_late(fixture, "send(75, cell=1, kind='msg', comm_id='later', data={})");
+    g_assert_cmpstr(fixture->late->str, ==, " 0:comm(late) 1:comm(later)");
+    /* None of it comes again. */
+    kernel_fixture_assert_cell(fixture, "", "started done(ok)");
 }
 
 static void
@@ -649,6 +667,7 @@ main(int argc, char **argv)
     ADD("busy", NULL, test_busy);
     ADD("late-output", NULL, test_late_output);
     ADD("large-late-output", NULL, test_large_late_output);
+    ADD("late-frames", NULL, test_late_frames);
     ADD("many-notices", NULL, test_many_notices);
     ADD("display-without-cell", NULL, test_display_without_cell);
     ADD("exit-status", NULL, test_exit_status);

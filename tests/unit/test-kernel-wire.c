@@ -64,7 +64,7 @@ test_frame_breach(void)
     assert_frame_breach("\xff\xff\xff\xff", 4, "length 4294967295");
     assert_frame_breach("\x05\0\0\0\0", 5, "type 0");
     assert_frame_breach("\x05\0\0\0\x01", 5, "type 1");
-    assert_frame_breach("\x05\0\0\0\x4a", 5, "type 74");
+    assert_frame_breach("\x05\0\0\0\x60", 5, "type 96");
     /* The header of a frame of the largest length is valid. */
     IpbFrame frame;
     size_t missing;
@@ -259,6 +259,18 @@ test_message_input(void)
 }
 
 static void
+test_message_stream(void)
+{
+    g_auto(IpbMessage) message = {0};
+    g_assert_true(parse(IPB_FRAME_STREAM,
+                        "{\"cell\":2,\"name\":\"stderr\",\"text\":\"a\\u0000\\ud800\"}", &message,
+                        NULL));
+    g_assert_cmpint(message.event.type, ==, IPB_EVENT_STDERR);
+    g_assert_cmpuint(message.event.cell, ==, 2);
+    g_assert_cmpstr(message.event.text, ==, "a\xe2\x90\x80\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+static void
 test_message_comm(void)
 {
     g_auto(IpbMessage) open = {0};
@@ -405,6 +417,9 @@ test_message_breach(void)
         {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AA=A\"]}"},
         {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AA\\n=\"]}"},
         {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AAAA\",\"AA\\u0000A\"]}"},
+        {IPB_FRAME_STREAM, "{\"cell\":1,\"name\":\"stdin\",\"text\":\"\"}"},
+        {IPB_FRAME_STREAM, "{\"cell\":1,\"name\":\"stdout\"}"},
+        {IPB_FRAME_STREAM, "{\"name\":\"stdout\",\"text\":\"\"}"},
         {IPB_FRAME_REPLY, "{\"id\":0,\"result\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1,\"error\":1}"},
@@ -488,6 +503,7 @@ main(int argc, char **argv)
     g_test_add_func("/kernel/wire/message-comm", test_message_comm);
     g_test_add_func("/kernel/wire/comm-limits", test_comm_limits);
     g_test_add_func("/kernel/wire/build-comm", test_build_comm);
+    g_test_add_func("/kernel/wire/message-stream", test_message_stream);
     g_test_add_func("/kernel/wire/messages", test_messages);
     g_test_add_func("/kernel/wire/message-breach", test_message_breach);
     g_test_add_func("/kernel/wire/marker-find", test_marker_find);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "serve/gateway/output.h"
 
 /* It lets a client tell notices from what the cell wrote. */
 #define NOTICE_METADATA "{\"ipybox\":{\"notice\":true}}"
@@ -79,16 +80,6 @@ ipb_gateway_cell_expect_restart(IpbGatewayCell *cell)
 
 /* --- events ---------------------------------------------------------------------------------- */
 
-static void
-send_stream(IpbGatewayCell *cell, const char *name, const char *text, const char *metadata)
-{
-    IpbJsonWriter *writer = new_object();
-    ipb_json_member_string(writer, "name", name);
-    ipb_json_member_string(writer, "text", text);
-    ipb_gateway_publisher_broadcast_with(cell->publisher, "stream", parent_of(cell), metadata,
-                                         writer);
-}
-
 /* If no client is connected, or the cell is silent, no user would see the notice. It then comes
  * with a later cell. */
 static void
@@ -102,7 +93,8 @@ send_notice(IpbGatewayCell *cell, const IpbEvent *event)
         return;
     }
     g_autofree char *line = g_strconcat(event->text, "\n", NULL);
-    send_stream(cell, "stderr", line, event->is_in_text ? NULL : NOTICE_METADATA);
+    ipb_gateway_output_send_stream(cell->publisher, parent_of(cell), "stderr", line,
+                                   event->is_in_text ? NULL : NOTICE_METADATA);
 }
 
 static void
@@ -115,24 +107,6 @@ write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
     }
     ipb_json_begin_object(writer);
     ipb_json_end_object(writer);
-}
-
-static void
-send_bundle(IpbGatewayCell *cell, const char *msg_type, const IpbEvent *event)
-{
-    IpbJsonWriter *writer = new_object();
-    write_object(writer, "data", event->data);
-    write_object(writer, "metadata", event->metadata);
-    if (event->type == IPB_EVENT_RESULT)
-        ipb_json_member_int(writer, "execution_count", *cell->options.execution_count);
-    if (event->type != IPB_EVENT_RESULT || event->display_id != NULL) {
-        ipb_json_key(writer, "transient");
-        ipb_json_begin_object(writer);
-        if (event->display_id != NULL)
-            ipb_json_member_string(writer, "display_id", event->display_id);
-        ipb_json_end_object(writer);
-    }
-    ipb_gateway_publisher_broadcast(cell->publisher, msg_type, parent_of(cell), writer);
 }
 
 static void
@@ -166,14 +140,6 @@ send_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const ch
     IpbJsonWriter *writer = new_object();
     write_error(writer, cell);
     ipb_gateway_publisher_broadcast(cell->publisher, "error", parent_of(cell), writer);
-}
-
-static void
-send_clear_output(IpbGatewayCell *cell, bool wait)
-{
-    IpbJsonWriter *writer = new_object();
-    ipb_json_member_bool(writer, "wait", wait);
-    ipb_gateway_publisher_broadcast(cell->publisher, "clear_output", parent_of(cell), writer);
 }
 
 /* --- questions ------------------------------------------------------------------------------- */
@@ -267,35 +233,24 @@ on_event(const IpbEvent *event, void *data)
         on_started(cell, event->execution_count);
         break;
     case IPB_EVENT_STDOUT:
-    case IPB_EVENT_LATE_OUTPUT:
-        send_stream(cell, "stdout", event->text, NULL);
-        break;
     case IPB_EVENT_STDERR:
-        send_stream(cell, "stderr", event->text, NULL);
+    case IPB_EVENT_LATE_OUTPUT:
+    case IPB_EVENT_DISPLAY:
+    case IPB_EVENT_UPDATE:
+    case IPB_EVENT_RESULT:
+    case IPB_EVENT_CLEAR_OUTPUT:
+    case IPB_EVENT_COMM:
+        ipb_gateway_output_send(cell->publisher, parent_of(cell), event,
+                                *cell->options.execution_count);
         break;
     case IPB_EVENT_NOTICE:
         send_notice(cell, event);
-        break;
-    case IPB_EVENT_DISPLAY:
-        send_bundle(cell, "display_data", event);
-        break;
-    case IPB_EVENT_UPDATE:
-        send_bundle(cell, "update_display_data", event);
-        break;
-    case IPB_EVENT_RESULT:
-        send_bundle(cell, "execute_result", event);
-        break;
-    case IPB_EVENT_CLEAR_OUTPUT:
-        send_clear_output(cell, event->wait);
         break;
     case IPB_EVENT_ERROR:
         if (event->is_shown) /* the reply reports it */
             keep_error(cell, event->ename, event->evalue, event->text);
         else
             send_error(cell, event->ename, event->evalue, event->text);
-        break;
-    case IPB_EVENT_COMM:
-        ipb_gateway_publisher_send_comm(cell->publisher, event->comm, parent_of(cell));
         break;
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_READY:

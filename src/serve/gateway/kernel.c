@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "serve/gateway/cell.h"
+#include "serve/gateway/output.h"
 
 #define MS_PER_S 1000u
 /* Of one timer, whose milliseconds are unsigned. */
@@ -700,13 +701,11 @@ ipb_gateway_client_free(IpbGatewayClient *client)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-/* Events that belong to no cell: a thread or a task uses a widget. */
 static void
-on_session_event(const IpbEvent *event, void *data)
+on_late_event(const IpbEvent *event, void *data)
 {
     IpbGatewayKernel *kernel = data;
-    if (event->type == IPB_EVENT_COMM)
-        ipb_gateway_publisher_send_comm(kernel->publisher, event->comm, NULL);
+    ipb_gateway_output_send_late(kernel->publisher, event);
 }
 
 IpbGatewayKernel *
@@ -732,7 +731,8 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->has_comms = options->session->has_rich_client;
     kernel->on_end = options->on_end;
     kernel->data = options->data;
-    ipb_session_listen(kernel->session, on_session_event, kernel);
+    if (options->session->has_rich_client) /* else later cells have it */
+        ipb_session_watch_late_output(kernel->session, on_late_event, kernel);
     ipb_session_start(kernel->session);
     set_state(kernel, STATE_STARTING);
     return kernel;

@@ -18,6 +18,7 @@ import sys
 import time
 
 HELLO, DISPLAY, UPDATE, CLEAR, RESULT, ERROR, DONE, REPLY = range(64, 72)
+STREAM = 74
 
 
 def send(control, fds=(), **message):
@@ -157,6 +158,11 @@ class Kernel:
             "send": self.send,
             "raw": lambda data: self.write_all(self.wire, data),
             "display": lambda text, **more: self.send(DISPLAY, data={"text/plain": text}, **more),
+            "stream": lambda text, cell, name="stdout": self.send(
+                STREAM, cell=cell, name=name, text=text
+            ),
+            "CLEAR": CLEAR,
+            "ERROR": ERROR,
             "display_nothing": lambda **more: self.send(DISPLAY, data={}, **more),
             "result": lambda text: self.send(
                 RESULT, execution_count=self.cell, data={"text/plain": text}, metadata={}

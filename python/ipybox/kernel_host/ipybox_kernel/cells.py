@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import inspection, user_processes, wire
+from . import current_cell, inspection, user_processes
 from .interrupts import Interrupts
 from .output import Output
 
@@ -57,6 +57,7 @@ class CellRunner:
 
     def _handle(self, handle: Callable[[], None]) -> None:
         error = None
+        current_cell.set_cell(self._output.cell)
         try:
             self._output.repair_streams()
             self._interrupts.install()
@@ -77,6 +78,7 @@ class CellRunner:
     def _start(self, code: str, store_history: bool, silent: bool) -> None:
         result = error = cell = None
         is_async = False
+        current_cell.set_cell(self._output.cell)
         try:
             # User code may have changed something that makes one of these fail. That is the cell's
             # error.
@@ -180,9 +182,8 @@ class CellRunner:
         if payload := shell.take_payload():
             done["payload"] = payload
         try:
-            output.send(wire.DONE, done)
+            output.end_cell(done)
         finally:
-            output.cell = 0
             self.is_busy = False
             self._on_done()
 

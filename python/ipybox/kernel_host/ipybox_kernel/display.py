@@ -37,13 +37,17 @@ def send_bundle(
     if not output.is_connected:
         print(data.get("text/plain", ""))  # a forked child
         return
-    payload = {"cell": output.cell, "data": mime.conform(data), **fields}
+    payload: dict[str, Any] = {"data": mime.conform(data), **fields}
     view = payload["data"].get(WIDGET_VIEW)
     if view is not None and not comms.is_known(shell, view):
         del payload["data"][WIDGET_VIEW]
     payload["metadata"] = mime.conform_json(dict(metadata or {}))
     try:
-        output.send(kind, payload, with_next)
+        with output.lock:
+            if kind == wire.RESULT and output.is_late():
+                kind = wire.DISPLAY  # a cell that has ended has its result
+            payload["cell"] = output.cell_of_caller()
+            output.send(kind, payload, with_next)
     except wire.FrameTooLarge as error:
         what = "result" if kind == wire.RESULT else "display"
         print(f"The {what} is too large to be shown: {error}.", file=sys.stderr)
@@ -72,7 +76,9 @@ class KernelDisplayPublisher(DisplayPublisher):
         if self.shell.capturing_outputs:
             return  # an Output widget captures, and the client shows no widgets (comm_package.py)
         if output.is_connected:
-            output.send(wire.CLEAR_OUTPUT, {"cell": output.cell, "wait": bool(wait)})
+            with output.lock:
+                cell = output.cell_of_caller()
+                output.send(wire.CLEAR_OUTPUT, {"cell": cell, "wait": bool(wait)})
 
 
 class KernelDisplayHook(DisplayHook):

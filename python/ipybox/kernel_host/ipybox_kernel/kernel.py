@@ -22,6 +22,7 @@ from typing import Any
 from . import (
     blas,
     comms,
+    current_cell,
     event_loop,
     inspection,
     interpreter,
@@ -150,6 +151,7 @@ class Kernel:
         self._make_loop(message.get("returns_to_cwd", False))
         self._prepare_shell(message)
         user_processes.watch(self._output)
+        current_cell.pass_to_threads()
         user_processes.make_multiprocessing_fork()
         self._interrupts.install()
         self._output.send(wire.HELLO, {"version": wire.VERSION, "pid": os.getpid()})
@@ -264,7 +266,7 @@ class Kernel:
 
     def _start_comm(self, frame: dict[str, Any]) -> None:
         message = comms.message_of(frame)
-        self._shell.set_comm_message(message)
+        self._shell.set_comm_message(frame["cell"], message)
         self._cells.start_handlers(frame["cell"], lambda: comms.handle(self._shell, message))
 
     def _on_cell_done(self) -> None:

@@ -27,8 +27,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import linux, wire
+from . import current_cell, linux, wire
 from .flusher import Flusher
+from .late_text import LateText
 
 if TYPE_CHECKING:
     from .process import Links
@@ -85,6 +86,7 @@ class Output:
         self._number = 0
         self._queue: deque[_Item] = deque()
         self._held: list[tuple[int, bytes]] = []  # frames that are sent with the next one
+        self._late = LateText()
         self._is_writing = False
         self._waits_for_core = False
         self._has_unmarked_text = False
@@ -111,6 +113,7 @@ class Output:
         data = wire.encode_payload(payload)
         with self.lock:
             self._flush_streams()
+            self._hold_late_text()
             self._held.append((kind, data))
             if with_next:
                 self.current = None  # so that the next text calls switch_to
@@ -150,6 +153,7 @@ class Output:
         """Writes all that Python has buffered."""
         with self.lock:
             self._flush_streams()
+            self._hold_late_text()
             if self._held:
                 self._send_held()
 
@@ -172,12 +176,60 @@ class Output:
             self.line_credit = LINE_CREDIT
             self.flush()
 
+    # Late text
+
+    def is_late(self) -> bool:
+        """Whether the calling code belongs to a cell that has ended."""
+        cell = current_cell.get()
+        return cell not in (current_cell.NONE, self.cell) and self.is_connected
+
+    def cell_of_caller(self) -> int:
+        return current_cell.get() or self.cell
+
+    def write_late(self, stream: str, data: str | bytes) -> None:
+        """The caller holds the lock."""
+        newline: Any
+        if isinstance(data, str):
+            self._late.add(current_cell.get(), stream, data)
+            newline = "\n"
+        else:
+            self._late.add_bytes(current_cell.get(), stream, data)
+            newline = b"\n"
+        if data.endswith(newline) and self.line_credit > 0:
+            self.line_credit -= 1
+            self.flush_late()
+        elif self._late.size > TEXT_BUFFER_SIZE:
+            self.flush_late()
+        elif not self.flusher_is_armed:
+            self.arm_flusher()
+
+    def flush_late(self) -> None:
+        with self.lock:
+            self._hold_late_text()
+            if self._held:
+                self._send_held()
+
+    def _hold_late_text(self) -> None:
+        for payload in self._late.take():
+            self._held.append((wire.STREAM, wire.encode_payload(payload)))
+
     # Cells
 
     def begin_cell(self, cell: int) -> None:
         self.cell = cell
         self.interrupt_waits = False
         self.line_credit = LINE_CREDIT
+
+    def end_cell(self, done: dict[str, Any]) -> None:
+        """Sends the last frame of the cell. From then on all of its output is late."""
+        try:
+            with self.lock:
+                self.send(wire.DONE, done)
+                self.cell = 0
+        finally:
+            self.cell = 0  # also if the writing was interrupted
+        if self.interrupt_waits:
+            self.deliver_interrupt()
 
     def install_streams(self) -> None:
         for name in ("stdout", "stderr"):
@@ -239,6 +291,7 @@ class Output:
         self.lock = threading.RLock()
         self._queue.clear()
         self._held.clear()
+        self._late = LateText()
         self.current = self.current or self.stdout
         self._is_writing = self._waits_for_core = False
         for stream in (self.stdout, self.stderr):
@@ -323,24 +376,41 @@ class TextStream(io.TextIOWrapper):
     def write(self, text: str) -> int:
         output = self._output
         with output.lock:
-            if output.current is not self:
-                output.switch_to(self)
-            count = _write_text(self, text)
-            # The first lines are written at once, so that they come before what C code and child
-            # processes write next, and are not lost if the process dies. Many lines are buffered
-            # until the flusher's next tick.
-            if text.endswith("\n") and output.line_credit > 0:
-                output.line_credit -= 1
-                _flush_text(self)
-            elif not output.flusher_is_armed:
-                output.arm_flusher()
+            if output.is_late():
+                count = self._write_late(text)
+            else:
+                count = self._write_now(text)
         if output.interrupt_waits:
             output.deliver_interrupt()
         return count
 
+    def _write_now(self, text: str) -> int:
+        output = self._output
+        if output.current is not self:
+            output.switch_to(self)
+        count = _write_text(self, text)
+        # The first lines are written at once, so that they come before what C code and child
+        # processes write next, and are not lost if the process dies. Many lines are buffered until
+        # the flusher's next tick.
+        if text.endswith("\n") and output.line_credit > 0:
+            output.line_credit -= 1
+            _flush_text(self)
+        elif not output.flusher_is_armed:
+            output.arm_flusher()
+        return count
+
+    def _write_late(self, data: str | bytes) -> int:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+        if not isinstance(data, (str, bytes)):
+            raise TypeError(f"write() argument must be str, not {type(data).__name__}")
+        self._output.write_late(self.name.strip("<>"), data)
+        return len(data)
+
     def flush(self) -> None:
         with self._output.lock:
             _flush_text(self)
+            self._output.flush_late()
         if self._output.interrupt_waits:
             self._output.deliver_interrupt()
 
@@ -366,10 +436,13 @@ class TextStream(io.TextIOWrapper):
         """Writes bytes after the text that was written before."""
         output = self._output
         with output.lock:
-            if output.current is not self:
-                output.switch_to(self)
-            _flush_text(self)
-            self._sink.write(data)
+            if output.is_late():
+                self._write_late(data)
+            else:
+                if output.current is not self:
+                    output.switch_to(self)
+                _flush_text(self)
+                self._sink.write(data)
         if output.interrupt_waits:
             output.deliver_interrupt()
 

@@ -284,6 +284,9 @@ class KernelShell(InteractiveShell):
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
         text = stb if isinstance(stb, str) else self.InteractiveTB.stb2text(stb)
+        if self.output.is_connected and self.output.is_late():
+            print(text, file=sys.stderr)
+            return
         if self.output.is_connected and self._is_own_error(evalue):
             self.send_error(etype, evalue, text)
             return
@@ -364,7 +367,7 @@ class KernelShell(InteractiveShell):
     def set_request(self, request: dict[str, Any]) -> None:
         """Called before a cell, with its `execute` frame."""
 
-    def set_comm_message(self, message: dict[str, Any]) -> None:
+    def set_comm_message(self, cell: int, message: dict[str, Any]) -> None:
         """Called before the handlers of a client's comm message."""
 
     def take_payload(self) -> list[dict[str, Any]]:

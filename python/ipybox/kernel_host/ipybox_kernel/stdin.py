@@ -89,6 +89,8 @@ class Stdin:
             return "only the main thread can ask"
         if not self._output.cell:
             return "no cell runs"
+        if self._output.is_late():
+            return "its cell has ended"
         if not self.is_allowed:
             return "this kernel has no terminal"
         return "another input is awaited" if self._is_waiting else None

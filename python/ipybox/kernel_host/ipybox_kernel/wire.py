@@ -28,6 +28,7 @@ DONE = 70
 REPLY = 71
 INPUT_REQUEST = 72
 INPUT_END = 73
+STREAM = 74
 COMM = 75
 
 _HEAD = struct.Struct("<IBI")
