@@ -175,3 +175,16 @@ ipb_control_build_kill(int64_t id)
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
 }
+
+char *
+ipb_control_build_pipes(int64_t id, uint64_t out, uint64_t err)
+{
+    IpbJsonWriter *writer = begin_packet("pipes", id);
+    ipb_json_key(writer, "inodes");
+    ipb_json_begin_array(writer);
+    ipb_json_write_int(writer, (int64_t) out);
+    ipb_json_write_int(writer, (int64_t) err);
+    ipb_json_end_array(writer);
+    ipb_json_end_object(writer);
+    return ipb_json_writer_finish(writer, NULL);
+}

@@ -45,5 +45,7 @@ char *ipb_control_build_configure(const char *const *preload, const char *stub_d
                                   const char *entrance);
 char *ipb_control_build_fork(int64_t id, bool is_sandboxed);
 char *ipb_control_build_kill(int64_t id);
+/* The kernel has new pipes, with these inode numbers. */
+char *ipb_control_build_pipes(int64_t id, uint64_t out, uint64_t err);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbControlMessage, ipb_control_clear)

@@ -24,6 +24,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,7 +95,7 @@ struct IpbForkserver {
     char **preload_failures;
     GHashTable *forks; /* int64_t id → IpbFork: all that have not ended */
     GQueue waiting;    /* IDs (int64_t *) of forks to request */
-    GQueue kills;      /* IDs of forks to kill */
+    GQueue packets;    /* char *: to be sent, which need no descriptors */
     /* The next request is sent when this timer ends, see must_pause() */
     IpbTimer *pause_timer;
     unsigned n_pauses; /* of the next request */
@@ -142,7 +143,7 @@ ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options)
     ipb_buffer_init(&forkserver->output, MAX_OUTPUT);
     forkserver->forks = g_hash_table_new(g_int64_hash, g_int64_equal);
     g_queue_init(&forkserver->waiting);
-    g_queue_init(&forkserver->kills);
+    g_queue_init(&forkserver->packets);
     g_queue_init(&forkserver->stop_waiters);
     return forkserver;
 }
@@ -428,15 +429,13 @@ ask_for(IpbFork *fork, GError **error)
 
 /* False if the socket is full. */
 static bool
-flush_kills(IpbForkserver *forkserver)
+flush_packets(IpbForkserver *forkserver)
 {
-    int64_t *id;
-    while ((id = g_queue_peek_head(&forkserver->kills)) != NULL) {
-        IpbFork *fork = find_fork(forkserver, *id);
-        g_autofree char *packet = ipb_control_build_kill(*id);
-        if (fork != NULL && !send_packet(forkserver, packet, NULL, 0))
+    const char *packet;
+    while ((packet = g_queue_peek_head(&forkserver->packets)) != NULL) {
+        if (!send_packet(forkserver, packet, NULL, 0))
             return false;
-        g_free(g_queue_pop_head(&forkserver->kills));
+        g_free(g_queue_pop_head(&forkserver->packets));
     }
     return true;
 }
@@ -466,7 +465,7 @@ flush_forks(IpbForkserver *forkserver)
 {
     if (forkserver->control_watch == NULL)
         return;
-    bool is_all_sent = flush_kills(forkserver) &&
+    bool is_all_sent = flush_packets(forkserver) &&
                        (forkserver->state != IPB_FORKSERVER_READY || flush_waiting(forkserver));
     ipb_watch_set_events(forkserver->control_watch, is_all_sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
@@ -890,7 +889,20 @@ ipb_fork_kill(IpbFork *fork)
         fail_fork(fork, error);
         return;
     }
-    push_id(&fork->forkserver->kills, fork->id);
+    g_queue_push_tail(&fork->forkserver->packets, ipb_control_build_kill(fork->id));
+    flush_forks(fork->forkserver);
+}
+
+void
+ipb_fork_add_pipes(IpbFork *fork, const int fds[2])
+{
+    struct stat status[2];
+    if (fork->state != FORK_RUNNING ||
+        g_queue_get_length(&fork->forkserver->packets) >= MAX_WAITING ||
+        fstat(fds[0], &status[0]) < 0 || fstat(fds[1], &status[1]) < 0)
+        return;
+    g_queue_push_tail(&fork->forkserver->packets,
+                      ipb_control_build_pipes(fork->id, status[0].st_ino, status[1].st_ino));
     flush_forks(fork->forkserver);
 }
 
@@ -917,7 +929,7 @@ clear_forks(IpbForkserver *forkserver)
     for (guint i = 0; i < ids->len; i++)
         end_fork(find_fork(forkserver, g_array_index(ids, int64_t, i)));
     g_queue_clear_full(&forkserver->waiting, g_free);
-    g_queue_clear_full(&forkserver->kills, g_free);
+    g_queue_clear_full(&forkserver->packets, g_free);
 }
 
 /* Gives the process time to kill and reap what it forked. */

@@ -76,5 +76,7 @@ IpbFork *ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox,
                       IpbForkFunc on_forked, IpbForkExitFunc on_exit, void *data);
 /* Sends SIGKILL to the process and everything it started; on_exit reports the end. */
 void ipb_fork_kill(IpbFork *fork);
+/* The process has new pipes, @fds: processes that it leaves behind are found by them. */
+void ipb_fork_add_pipes(IpbFork *fork, const int fds[2]);
 /* Kills the process if it still lives. No callback comes any more. */
 void ipb_fork_free(IpbFork *fork);

@@ -60,6 +60,12 @@ type_name(IpbFrameType type)
         return "input_end";
     case IPB_FRAME_STREAM:
         return "stream";
+    case IPB_FRAME_PIPES:
+        return "pipes";
+    case IPB_FRAME_PIPES_WANTED:
+        return "pipes_wanted";
+    case IPB_FRAME_PIPES_TAKEN:
+        return "pipes_taken";
     }
     return "?";
 }
@@ -382,12 +388,16 @@ parse_content(IpbMessage *message, GError **error)
         return parse_stream(message, error);
     case IPB_FRAME_COMM:
         return parse_comm(message, error);
+    case IPB_FRAME_PIPES_WANTED:
+    case IPB_FRAME_PIPES_TAKEN:
+        return true;
     case IPB_FRAME_START:
     case IPB_FRAME_EXECUTE:
     case IPB_FRAME_SHUTDOWN:
     case IPB_FRAME_REQUEST:
     case IPB_FRAME_INPUT:
     case IPB_FRAME_COMM_TO_KERNEL:
+    case IPB_FRAME_PIPES:
         break;
     }
     return set_breach(message, "that only the core sends", error);
@@ -396,7 +406,8 @@ parse_content(IpbMessage *message, GError **error)
 static bool
 parse_cell(IpbMessage *message, GError **error)
 {
-    if (message->type == IPB_FRAME_HELLO || message->type == IPB_FRAME_REPLY)
+    if (message->type == IPB_FRAME_HELLO || message->type == IPB_FRAME_REPLY ||
+        message->type == IPB_FRAME_PIPES_TAKEN)
         return true;
     int64_t cell;
     if (!ipb_json_get_int64(root(message), "cell", &cell) || cell < 0)
@@ -584,6 +595,13 @@ ipb_message_build_input(uint64_t id, const char *value, const char *why, size_t 
     ipb_json_member_string(writer, value != NULL ? "value" : "error", value != NULL ? value : why);
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_INPUT, writer, ret_size, error);
+}
+
+char *
+ipb_message_build_pipes(bool has_pipes, size_t *ret_size)
+{
+    const char *payload = has_pipes ? "{\"pipes\":true}" : "{\"pipes\":false}";
+    return ipb_frame_build(IPB_FRAME_PIPES, payload, strlen(payload), ret_size, NULL);
 }
 
 char *

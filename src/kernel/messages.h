@@ -16,7 +16,7 @@
 /* The content of a frame. The texts and values of the event live as long as the message. */
 typedef struct {
     IpbFrameType type;
-    IpbEvent event; /* for all types but HELLO and REPLY; cell 0: belongs to no cell */
+    IpbEvent event; /* not for HELLO, REPLY and PIPES_TAKEN; cell 0: belongs to no cell */
     IpbJsonDoc *document;
     uint64_t request; /* REPLY: which, and its result (any value) or the error's text; INPUT_* */
     const IpbJson *result;
@@ -55,6 +55,8 @@ char *ipb_message_build_request(uint64_t id, const char *method, const char *par
 /* @value: what was typed; NULL: @why there is no answer. */
 char *ipb_message_build_input(uint64_t id, const char *value, const char *why, size_t *ret_size,
                               GError **error);
+/* @has_pipes: two descriptors come with the frame; else the kernel keeps the pipes that it has. */
+char *ipb_message_build_pipes(bool has_pipes, size_t *ret_size);
 char *ipb_message_build_shutdown(size_t *ret_size);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbMessage, ipb_message_clear)

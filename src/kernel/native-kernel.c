@@ -422,11 +422,12 @@ on_late_event(NativeKernel *kernel, IpbEvent *event)
 /* --- events of the process -------------------------------------------------------------------- */
 
 static void
-on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
+on_text(bool is_stderr, bool is_late, uint64_t cell, const char *text, size_t size, void *data)
 {
     NativeKernel *kernel = data;
     if (is_late || !is_cell_running(kernel)) {
         IpbEvent event = {.type = is_stderr ? IPB_EVENT_STDERR : IPB_EVENT_STDOUT,
+                          .cell = is_ended_cell(kernel, cell) ? cell : 0,
                           .text = text,
                           .text_size = size};
         on_late_event(kernel, &event);
@@ -435,6 +436,13 @@ on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
     report_cell_start(kernel);
     if (is_cell_running(kernel))
         report_text(kernel, is_stderr ? IPB_EVENT_STDERR : IPB_EVENT_STDOUT, text, size);
+}
+
+static void
+on_notice(const char *text, void *data)
+{
+    NativeKernel *kernel = data;
+    ipb_late_output_add_notice(&kernel->late, text);
 }
 
 /* Sets is_late. Errors: the kernel cannot send such a frame now. */
@@ -601,6 +609,7 @@ start_process(NativeKernel *kernel)
         .on_hello = on_hello,
         .on_text = on_text,
         .on_message = on_message,
+        .on_notice = on_notice,
         .on_end = on_process_end,
     };
     if (kernel->process != NULL)

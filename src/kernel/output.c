@@ -19,6 +19,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "kernel/child-output.h"
 #include "kernel/marker.h"
 #include "kernel/wire.h"
 
@@ -63,7 +64,10 @@ struct IpbOutput {
     IpbTimer *pump_timer;
     GString *text;
     bool is_paused, is_finishing, is_stopped, is_pumping;
-    bool is_streaming; /* more is likely to follow, so buffers are kept */
+    bool expects_pipes;  /* all text is late, of the cell: */
+    uint64_t late_cell;  /* 0: not known */
+    IpbChildOutput *old; /* pipes that were replaced; NULL: none was */
+    bool is_streaming;   /* more is likely to follow, so buffers are kept */
 };
 
 static size_t
@@ -171,8 +175,8 @@ deliver_decoded(Pipe *pipe, bool is_late)
 {
     IpbOutput *output = pipe->output;
     if (output->text->len > 0)
-        output->funcs.on_text(pipe->is_stderr, is_late, output->text->str, output->text->len,
-                              output->data);
+        output->funcs.on_text(pipe->is_stderr, is_late || output->expects_pipes, output->late_cell,
+                              output->text->str, output->text->len, output->data);
     g_string_truncate(output->text, 0);
 }
 
@@ -346,6 +350,8 @@ report_ends(IpbOutput *output)
         return;
     for (int i = 0; i < 2 && !output->is_stopped; i++)
         deliver_rest(&output->pipes[i], /* with_held= */ true);
+    if (!output->is_stopped && output->old != NULL)
+        ipb_child_output_drain(output->old);
     if (output->is_stopped)
         return;
     ipb_output_stop(output);
@@ -442,12 +448,90 @@ ipb_output_mark_cell(IpbOutput *output)
         output->pipes[i].late_end = current_end(&output->pipes[i]);
 }
 
+/* --- new pipes -------------------------------------------------------------------------------- */
+
+void
+ipb_output_expect_pipes(IpbOutput *output, uint64_t cell)
+{
+    output->expects_pipes = true;
+    output->late_cell = cell;
+}
+
+void
+ipb_output_keep_pipes(IpbOutput *output)
+{
+    output->expects_pipes = false;
+    output->late_cell = 0;
+}
+
+bool
+ipb_output_has_too_many_pipes(const IpbOutput *output)
+{
+    return output->old != NULL && ipb_child_output_is_full(output->old);
+}
+
+static void
+on_old_text(uint64_t cell, bool is_stderr, const char *text, size_t size, void *data)
+{
+    IpbOutput *output = data;
+    output->funcs.on_text(is_stderr, /* is_late= */ true, cell, text, size, output->data);
+}
+
+/* Its buffer has what followed the kernel's last marker. */
+static bool
+retire_pipe(IpbOutput *output, Pipe *pipe, GError **error)
+{
+    deliver_rest(pipe, /* with_held= */ false);
+    g_clear_pointer(&pipe->watch, ipb_watch_free);
+    int fd = ipb_fd_steal(&pipe->fd);
+    bool is_added =
+        ipb_child_output_add(output->old, output->late_cell, pipe->is_stderr, fd,
+                             ipb_buffer_data(&pipe->buffer), ipb_buffer_size(&pipe->buffer), error);
+    ipb_buffer_clear(&pipe->buffer);
+    return is_added;
+}
+
+static bool
+replace_pipe(IpbOutput *output, int index, int fd, uint32_t marker, GError **error)
+{
+    Pipe *pipe = &output->pipes[index];
+    ipb_autofd owned = fd;
+    if (!retire_pipe(output, pipe, error))
+        return false;
+    *pipe = (Pipe){.fd = -1, .passed = MAX(pipe->passed, marker)};
+    if (!init_pipe(output, index, fd, error))
+        return false;
+    pipe->fd = ipb_fd_steal(&owned);
+    if (output->is_finishing)
+        pipe->finish_end = bytes_waiting(fd);
+    return true;
+}
+
+bool
+ipb_output_replace_pipes(IpbOutput *output, const int fds[2], uint32_t marker, GError **error)
+{
+    if (output->old == NULL)
+        output->old = ipb_child_output_new(output->loop, on_old_text, output);
+    ipb_child_output_set_paused(output->old, output->is_paused || output->is_stopped);
+    ipb_autofd stderr_fd = fds[1];
+    if (!replace_pipe(output, 0, fds[0], marker, error))
+        return false;
+    if (!replace_pipe(output, 1, ipb_fd_steal(&stderr_fd), marker, error))
+        return false;
+    ipb_output_keep_pipes(output);
+    return true;
+}
+
+/* --- the interface ---------------------------------------------------------------------------- */
+
 void
 ipb_output_set_paused(IpbOutput *output, bool paused)
 {
     if (output->is_paused == paused || output->is_stopped)
         return;
     output->is_paused = paused;
+    if (output->old != NULL)
+        ipb_child_output_set_paused(output->old, paused);
     if (!output->is_pumping)
         update_watches(output);
     if (!paused)
@@ -477,6 +561,8 @@ ipb_output_stop(IpbOutput *output)
     if (output->is_stopped)
         return;
     output->is_stopped = true;
+    if (output->old != NULL)
+        ipb_child_output_set_paused(output->old, true);
     g_clear_pointer(&output->pump_timer, ipb_timer_free);
     if (!output->is_pumping)
         update_watches(output);
@@ -493,6 +579,7 @@ ipb_output_free(IpbOutput *output)
         ipb_buffer_clear(&output->pipes[i].buffer);
         ipb_fd_close(&output->pipes[i].fd);
     }
+    ipb_child_output_free(output->old);
     ipb_watch_free(output->wire_watch);
     ipb_wire_reader_clear(&output->wire);
     ipb_timer_free(output->pump_timer);

@@ -18,8 +18,8 @@
  * when what follows has been read. The pipe is read up to what FIONREAD reports at that moment. If
  * the marker is not there, it will not come.
  *
- * Ownership: the collector owns the fds. Callbacks may call stop, mark_cell, set_paused and finish,
- * but not free.
+ * Ownership: the collector owns the fds. Callbacks may call stop, mark_cell, set_paused, finish and
+ * replace_pipes, but not free.
  */
 #pragma once
 
@@ -33,9 +33,10 @@
 typedef struct IpbOutput IpbOutput;
 
 typedef struct {
-    /* Text: valid UTF-8 without NUL, NUL-terminated. @is_late: written before the last
-     * mark_cell. */
-    void (*on_text)(bool is_stderr, bool is_late, const char *text, size_t size, void *data);
+    /* Text: valid UTF-8 without NUL, NUL-terminated. @is_late: written before the last mark_cell,
+     * or after expect_pipes; @cell is of late text, 0: not known. */
+    void (*on_text)(bool is_stderr, bool is_late, uint64_t cell, const char *text, size_t size,
+                    void *data);
     /* A frame of a type that kernels send. Its payload is not checked. */
     void (*on_frame)(const IpbFrame *frame, void *data);
     /* Once: the kernel closed the wire (@error NULL), or sent bytes that are not a frame. Nothing
@@ -51,6 +52,17 @@ IpbOutput *ipb_output_new(IpbLoop *loop, int stdout_fd, int stderr_fd, int wire_
                           GError **error);
 /* A cell starts: what is in the pipes now was written before it. */
 void ipb_output_mark_cell(IpbOutput *output);
+/* The kernel is about to change to new pipes: what comes through its pipes until then is late text
+ * of @cell. */
+void ipb_output_expect_pipes(IpbOutput *output, uint64_t cell);
+/* Whether the pipes cannot be replaced, because processes hold too many old ones. */
+bool ipb_output_has_too_many_pipes(const IpbOutput *output);
+/* The kernel writes to new pipes now: @fds are our ends of stdout and stderr, non-blocking, which
+ * are taken, also on failure. Call it for the frame, with @marker, which the kernel sent last. What
+ * other processes write to the old pipes is late text of the cell of expect_pipes. */
+bool ipb_output_replace_pipes(IpbOutput *output, const int fds[2], uint32_t marker, GError **error);
+/* The kernel keeps its pipes. */
+void ipb_output_keep_pipes(IpbOutput *output);
 /* While paused nothing is read and nothing delivered. */
 void ipb_output_set_paused(IpbOutput *output, bool paused);
 /* Call it when the process is dead, or counts as dead. Delivers in order what is in the pipes and

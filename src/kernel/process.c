@@ -25,6 +25,7 @@
 #include "base/descendants.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "kernel/child-output.h"
 #include "kernel/marker.h"
 #include "kernel/output.h"
 #include "sandbox/sandbox.h"
@@ -66,7 +67,8 @@ struct IpbProcess {
     int pidfd;
     IpbWatch *pidfd_watch;
     IpbOutput *output;
-    int write_fd; /* a duplicate of the wire, for the queue */
+    int write_fd;     /* a duplicate of the wire, for the queue */
+    int new_pipes[2]; /* our ends of stdout and stderr, until the kernel has taken them; or -1 */
     IpbWriteQueue *write_queue;
     IpbPausableTimer init_timer;
     IpbTimer *fork_timer;
@@ -213,10 +215,10 @@ on_exit_report(int wait_status, const char *cause, void *data)
 /* --- callbacks of the collector --------------------------------------------------------------- */
 
 static void
-on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
+on_text(bool is_stderr, bool is_late, uint64_t cell, const char *text, size_t size, void *data)
 {
     IpbProcess *process = data;
-    process->funcs.on_text(is_stderr, is_late, text, size, process->data);
+    process->funcs.on_text(is_stderr, is_late, cell, text, size, process->data);
 }
 
 static void
@@ -228,6 +230,110 @@ on_hello(IpbProcess *process)
     ipb_pausable_timer_unset(&process->init_timer);
     process->funcs.on_hello(process->data);
 }
+
+/* --- new pipes -------------------------------------------------------------------------------- */
+
+/* @frame: NULL fails, with the @error that is set. */
+static bool
+send_frame(IpbProcess *process, const char *frame, size_t size, GError **error)
+{
+    return frame != NULL && ipb_write_queue_push(process->write_queue, frame, size, error);
+}
+
+static void
+refuse_pipes(IpbProcess *process)
+{
+    size_t size;
+    g_autofree char *frame = ipb_message_build_pipes(/* has_pipes= */ false, &size);
+    ipb_output_keep_pipes(process->output);
+    send_frame(process, frame, size, NULL);
+}
+
+/* Sends the kernel's ends. They can only be sent if no frame waits to be written. */
+static bool
+send_pipes(IpbProcess *process, const int fds[2])
+{
+    size_t size;
+    g_autofree char *frame = ipb_message_build_pipes(/* has_pipes= */ true, &size);
+    if (ipb_write_queue_size(process->write_queue) > 0)
+        return false;
+    ssize_t n = ipb_fd_send(process->write_fd, frame, size, fds, 2);
+    return n >= 0 && send_frame(process, frame + n, size - (size_t) n, NULL);
+}
+
+static bool
+make_pipes(IpbProcess *process, int ret_theirs[2])
+{
+    int out[2], err[2];
+    if (!ipb_fd_pipe(out, NULL))
+        return false;
+    ipb_autofd out_ours = out[0], out_theirs = out[1];
+    if (!ipb_fd_pipe(err, NULL))
+        return false;
+    ipb_autofd err_ours = err[0], err_theirs = err[1];
+    if (!ipb_fd_set_nonblocking(out_ours, true, NULL) ||
+        !ipb_fd_set_nonblocking(err_ours, true, NULL))
+        return false;
+    process->new_pipes[0] = ipb_fd_steal(&out_ours);
+    process->new_pipes[1] = ipb_fd_steal(&err_ours);
+    ret_theirs[0] = ipb_fd_steal(&out_theirs);
+    ret_theirs[1] = ipb_fd_steal(&err_theirs);
+    return true;
+}
+
+static void
+close_new_pipes(IpbProcess *process)
+{
+    ipb_fd_close(&process->new_pipes[0]);
+    ipb_fd_close(&process->new_pipes[1]);
+}
+
+/* The kernel has started other processes, which hold its pipes: what they write later belongs to
+ * the cell that has just ended. */
+static void
+on_pipes_wanted(IpbProcess *process, uint64_t cell)
+{
+    int theirs[2] = {-1, -1};
+    if (process->new_pipes[0] >= 0) {
+        end_by_breach(process, "new pipes were wanted twice");
+        return;
+    }
+    if (process->state != IPB_PROCESS_READY)
+        return;
+    ipb_output_expect_pipes(process->output, cell);
+    bool is_full = ipb_output_has_too_many_pipes(process->output);
+    bool is_sent = !is_full && make_pipes(process, theirs) && send_pipes(process, theirs);
+    if (is_sent && process->sandbox == NULL)
+        ipb_fork_add_pipes(process->fork, theirs);
+    ipb_fd_close(&theirs[0]);
+    ipb_fd_close(&theirs[1]);
+    if (is_sent)
+        return;
+    close_new_pipes(process);
+    refuse_pipes(process);
+    if (is_full)
+        process->funcs.on_notice("processes that " G_STRINGIFY(
+                                     IPB_CHILD_OUTPUT_MAX) " cells have "
+                                                           "started still run: output of further "
+                                                           "ones in the background is "
+                                                           "shown with the cell that runs then",
+                                 process->data);
+}
+
+static void
+on_pipes_taken(IpbProcess *process, uint32_t marker)
+{
+    g_autoptr(GError) error = NULL;
+    if (process->new_pipes[0] < 0) {
+        end_by_breach(process, "new pipes were taken that were not given");
+        return;
+    }
+    const int fds[2] = {ipb_fd_steal(&process->new_pipes[0]), ipb_fd_steal(&process->new_pipes[1])};
+    if (!ipb_output_replace_pipes(process->output, fds, marker, &error))
+        ipb_process_kill(process, error->message);
+}
+
+/* --- frames ----------------------------------------------------------------------------------- */
 
 static void
 on_frame(const IpbFrame *frame, void *data)
@@ -247,6 +353,10 @@ on_frame(const IpbFrame *frame, void *data)
             end_by_breach(process, "a second hello");
     } else if (is_greeting) {
         end_by_breach(process, "the first frame was not hello");
+    } else if (message.type == IPB_FRAME_PIPES_WANTED) {
+        on_pipes_wanted(process, message.event.cell);
+    } else if (message.type == IPB_FRAME_PIPES_TAKEN) {
+        on_pipes_taken(process, frame->marker);
     } else {
         /* What was refused before is a reason for this error, or belongs to the cell that ends. */
         if (process->sandbox != NULL &&
@@ -343,13 +453,6 @@ forget_start(IpbProcess *process)
     g_clear_pointer(&process->env, g_strfreev);
     g_clear_pointer(&process->path, g_strfreev);
     g_clear_pointer(&process->cwd, g_free);
-}
-
-/* @frame: NULL fails, with the @error that is set. */
-static bool
-send_frame(IpbProcess *process, const char *frame, size_t size, GError **error)
-{
-    return frame != NULL && ipb_write_queue_push(process->write_queue, frame, size, error);
 }
 
 static bool
@@ -559,7 +662,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->seed = options->seed;
     process->rules = options->rules;
     process->init_timeout_ms = options->init_timeout_ms;
-    process->pidfd = process->write_fd = -1;
+    process->pidfd = process->write_fd = process->new_pipes[0] = process->new_pipes[1] = -1;
     process->forkserver = ipb_forkserver_ref(forkserver);
     start(process, options->sandbox);
     return process;
@@ -671,6 +774,7 @@ ipb_process_free(IpbProcess *process)
     ipb_write_queue_free(process->write_queue);
     ipb_fd_close(&process->write_fd);
     ipb_fd_close(&process->pidfd);
+    close_new_pipes(process);
     g_free(process->cause);
     g_free(process->exit_cause);
     forget_start(process);

@@ -26,9 +26,14 @@ typedef struct {
 
 typedef struct {
     void (*on_hello)(void *data);
-    void (*on_text)(bool is_stderr, bool is_late, const char *text, size_t size, void *data);
-    /* A message of any type but hello. Returns false with @error if it is not allowed at this
-     * point: a breach. */
+    /* @is_late: it belongs to a cell that has ended, which is @cell if the process says so; it may
+     * say any number. */
+    void (*on_text)(bool is_stderr, bool is_late, uint64_t cell, const char *text, size_t size,
+                    void *data);
+    /* A message for people about the process. */
+    void (*on_notice)(const char *text, void *data);
+    /* A message of any type but hello and those about pipes. Returns false with @error if it is not
+     * allowed at this point: a breach. */
     bool (*on_message)(const IpbMessage *message, GError **error, void *data);
     /* Once, from the loop, when the process is dead and everything that it left was delivered.
      * @cause: "the kernel was killed by SIGSEGV (segmentation fault)". It may free the process. */

@@ -32,6 +32,7 @@ typedef enum {
     IPB_FRAME_SHUTDOWN = 3,
     IPB_FRAME_REQUEST = 4,
     IPB_FRAME_INPUT = 5,
+    IPB_FRAME_PIPES = 6,
     IPB_FRAME_COMM_TO_KERNEL = 7,
     /* from the kernel */
     IPB_FRAME_HELLO = 64,
@@ -46,6 +47,8 @@ typedef enum {
     IPB_FRAME_INPUT_END = 73,
     IPB_FRAME_STREAM = 74,
     IPB_FRAME_COMM = 75,
+    IPB_FRAME_PIPES_WANTED = 76,
+    IPB_FRAME_PIPES_TAKEN = 77,
 } IpbFrameType;
 
 /* A frame in a buffer of the caller. */

@@ -36,7 +36,7 @@ misbehave(Kernel *kernel)
 }
 
 static void
-on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
+on_text(bool is_stderr, bool is_late, uint64_t cell, const char *text, size_t size, void *data)
 {
     g_assert(size > 0 && strlen(text) == size && g_utf8_validate(text, (gssize) size, NULL));
     g_assert(!((Kernel *) data)->is_finished);

@@ -40,6 +40,7 @@ FRAME_NAMES = {
     73: "input_end",
     74: "stream",
 }
+PIPES, PIPES_WANTED = 6, 76
 KEY = bytes(range(12))
 MARK_SIZE = 18
 
@@ -390,6 +391,9 @@ class Kernel:
                 return
             payload = json.loads(self._received[9 : 4 + length])
             del self._received[: 4 + length]
+            if kind == PIPES_WANTED:
+                self.send_frame(PIPES, {"pipes": False})
+                continue
             self.reader.feed_frame(FRAME_NAMES[kind], marker, payload)
 
     def close(self) -> None:

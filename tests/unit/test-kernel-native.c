@@ -331,6 +331,9 @@ test_breaches(Fixture *fixture, const void *data)
                   "result('x', cell=0) if False else send(68, cell=0, execution_count=1, "
                   "data={}, metadata={}); time.sleep(1000)",
                   "a frame of cell 0 while cell 13 runs");
+    assert_breach(fixture, "send(77); time.sleep(1000)",
+                  "new pipes were taken that were not given");
+    assert_breach(fixture, "send(76); send(76); time.sleep(1000)", "new pipes were wanted twice");
     assert_breach(fixture, "done('error'); time.sleep(1000)",
                   "a cell that failed without an error frame");
     assert_breach(fixture, "send(72, id=1, prompt=''); time.sleep(1000)",

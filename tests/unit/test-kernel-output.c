@@ -41,7 +41,7 @@ end_text(Fixture *fixture)
 }
 
 static void
-on_text(bool is_stderr, bool is_late, const char *text, size_t size, void *data)
+on_text(bool is_stderr, bool is_late, uint64_t cell, const char *text, size_t size, void *data)
 {
     Fixture *fixture = data;
     g_assert_cmpuint(strlen(text), ==, size);

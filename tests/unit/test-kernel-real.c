@@ -247,6 +247,78 @@ test_late_output(Fixture *fixture, const void *data)
 }
 
 static void
+wait_for_late(Fixture *fixture, const char *text)
+{
+    while (strstr(fixture->late->str, text) == NULL)
+        g_main_context_iteration(NULL, TRUE);
+}
+
+/* What a process writes belongs to the cell that started it. */
+static void
+test_children(Fixture *fixture, const void *data)
+{
+    static const char start[] = "import os, subprocess\n"
+                                "def start(text):\n"
+                                "    return subprocess.Popen(['sh', '-c', 'read x; echo %s; echo "
+                                "E%s >&2' % (text, text)],\n"
+                                "                            stdin=subprocess.PIPE)\n"
+                                "def end(child): child.stdin.close(); child.wait()\n"
+                                "saved = os.dup(1)\n"
+                                "a = start('a')";
+    kernel_fixture_assert_cell(fixture, start, "started done(ok)");
+    kernel_fixture_assert_cell(fixture, "b = start('b'); print(2)", "started out(2\n) done(ok)");
+    /* Our own descriptors are those of the running cell. */
+    const char *trace = kernel_fixture_cell(fixture, "end(b); end(a); os.write(saved, b'3')");
+    g_assert_nonnull(strstr(trace, " out(3)"));
+    wait_for_late(fixture, "2:err(Eb\n)");
+    wait_for_late(fixture, "2:out(b\n)");
+    wait_for_late(fixture, "1:err(Ea\n)");
+    wait_for_late(fixture, "1:out(a\n)");
+    g_assert_cmpuint(strlen(fixture->late->str), ==,
+                     strlen(" 1:out(a\n) 1:err(Ea\n) 2:out(b\n) 2:err(Eb\n)"));
+    kernel_fixture_cell(fixture, "print(4)"); /* has what was late */
+    kernel_fixture_assert_cell(fixture, "print(5)", "started out(5\n) done(ok)");
+}
+
+/* The kernel does not see it as a child, or did not start it by Python's functions. */
+static void
+test_hidden_children(Fixture *fixture, const void *data)
+{
+    kernel_fixture_cell(fixture, "import os, ctypes, subprocess\n"
+                                 "r, w = os.pipe(); os.set_inheritable(r, True)\n"
+                                 "os.system('(read x <&%d; echo orphan) &' % r)");
+    kernel_fixture_cell(fixture, "q, v = os.pipe(); os.set_inheritable(q, True)\n"
+                                 "libc = ctypes.CDLL(None)\n"
+                                 "libc.popen(b'read x <&%d; echo child >&2' % q, b'w')");
+    kernel_fixture_assert_cell(fixture, "", "started done(ok)");
+    kernel_fixture_cell(fixture, "os.write(w, b'\\n'); os.write(v, b'\\n')");
+    wait_for_late(fixture, " 1:out(orphan\n)");
+    wait_for_late(fixture, " 2:err(child\n)");
+}
+
+/* Beyond the maximum their output is shown with other cells, and a notice says so. */
+static void
+test_many_children(Fixture *fixture, const void *data)
+{
+    size_t n_fds = 0;
+    kernel_fixture_cell(fixture, "import subprocess; children = []");
+    for (int i = 0; i < 20; i++) {
+        kernel_fixture_cell(fixture, "children.append(subprocess.Popen(['sleep', '1000']))");
+        if (i == 17)
+            n_fds = kernel_fixture_count_fds();
+    }
+    g_assert_cmpuint(kernel_fixture_count_fds(), ==, n_fds);
+    const char *trace = kernel_fixture_cell(fixture, "");
+    g_assert_nonnull(strstr(trace, "notice(processes that 16 cells have started still run"));
+    kernel_fixture_cell(fixture, "for child in children: child.kill(); child.wait()");
+    while (kernel_fixture_count_fds() > n_fds - 30)
+        g_main_context_iteration(NULL, TRUE);
+    kernel_fixture_assert_cell(fixture, "subprocess.call(['echo', 'a'])",
+                               "started out(a\n) result(0) done(ok)");
+    kernel_fixture_assert_cell(fixture, "print('b')", "started out(b\n) done(ok)");
+}
+
+static void
 test_reset_and_stop(Fixture *fixture, const void *data)
 {
     kernel_fixture_cell(fixture, "x = 1");
@@ -386,6 +458,9 @@ main(int argc, char **argv)
     ADD("requests", NULL, test_requests);
     ADD("interrupt-ignored", &quick, test_interrupt_ignored);
     ADD("late-output", NULL, test_late_output);
+    ADD("children", NULL, test_children);
+    ADD("hidden-children", NULL, test_hidden_children);
+    ADD("many-children", NULL, test_many_children);
     ADD("reset-and-stop", NULL, test_reset_and_stop);
     ADD("stop-while-cell-starts", &patient, test_stop_while_cell_starts);
     if (g_test_perf())

@@ -20,7 +20,7 @@ class Kernel:
     id: int
     pid: int
     oom_kills: int  # the system's counter at the time of the fork
-    pipes: frozenset[str]  # as /proc/PID/fd shows them
+    pipes: set[str]  # as /proc/PID/fd shows them
     status: int | None = None  # set when it was reaped
     was_killed: bool = False  # by the forkserver
 

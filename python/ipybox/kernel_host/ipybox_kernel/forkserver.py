@@ -171,6 +171,8 @@ class Forkserver:
                 return self._fork(message["id"], fds, message.get("sandbox", False))
             if op == "kill":
                 self._kill(message["id"])
+            if op == "pipes":
+                self._add_pipes(message["id"], message["inodes"])
             return None
         finally:
             # The child has its own copies, or the packet needs none.
@@ -181,7 +183,7 @@ class Forkserver:
     def _fork(self, kernel_id: int, fds: list[int], is_sandboxed: bool) -> process.Forked | None:
         try:
             (_, stdout, stderr), sandbox = fds[:3], fds[3:]
-            pipes = frozenset((children.pipe_name(stdout), children.pipe_name(stderr)))
+            pipes = {children.pipe_name(stdout), children.pipe_name(stderr)}
             parent = None if is_sandboxed else os.getpid()
             flush_own_output()
             if not is_sandboxed:
@@ -226,6 +228,11 @@ class Forkserver:
             if kernel.id == kernel_id:
                 kernel.was_killed = True
                 children.kill_group(kernel)
+
+    def _add_pipes(self, kernel_id: int, inodes: list[int]) -> None:
+        for kernel in self._kernels.values():
+            if kernel.id == kernel_id:
+                kernel.pipes.update(f"pipe:[{inode}]" for inode in inodes)
 
     def _reap(self) -> None:
         while True:

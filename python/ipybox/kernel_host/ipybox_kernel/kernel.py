@@ -7,11 +7,13 @@ waits for the next cell, and while an asynchronous cell runs. A synchronous cell
 
 from __future__ import annotations
 
+import array
 import asyncio
 import atexit
 import faulthandler
 import os
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -43,6 +45,7 @@ from .process import Forked
 from .shell_rules import ShellRules
 from .stdin import Stdin
 
+FDS_SIZE = socket.CMSG_SPACE(2 * 4)  # descriptors come in pairs
 READ_SIZE = 1 << 16  # for larger buffers malloc would map new memory at each read
 KEY_SIZE = 12
 # The loop may fail this often without running once.
@@ -65,6 +68,9 @@ class Kernel:
     def __init__(self, forked: Forked) -> None:
         self._forked = forked
         self._wire = forked.links.wire
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, self._wire)
+        os.register_at_fork(after_in_child=self._socket.detach)  # the child closes the wire itself
+        self._received_fds: deque[int] = deque()
         self._shell = forked.shell
         self._reader = wire.FrameReader()
         self._waiting: deque[dict[str, Any]] = deque()  # cells
@@ -125,7 +131,7 @@ class Kernel:
 
     def _read_first_frame(self) -> tuple[int, dict[str, Any]]:
         while True:
-            data = os.read(self._wire, READ_SIZE)
+            data = self._receive()
             if not data:
                 os._exit(0)
             self._reader.feed(data)
@@ -207,7 +213,7 @@ class Kernel:
 
     def _read(self) -> None:
         try:
-            data = os.read(self._wire, READ_SIZE)
+            data = self._receive()
         except BlockingIOError:
             return
         except OSError as error:
@@ -215,6 +221,15 @@ class Kernel:
         if not data:
             os._exit(1)  # the core has ended
         self._reader.feed(data)
+
+    def _receive(self) -> bytes:
+        data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, FDS_SIZE, socket.MSG_CMSG_CLOEXEC)
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds = array.array("i")
+                fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+                self._received_fds.extend(fds)
+        return data
 
     def _take_frames(self) -> None:
         while self._kept:
@@ -230,6 +245,8 @@ class Kernel:
             self._answer(message)
         elif kind == wire.SHUTDOWN:
             self._end()
+        elif kind == wire.PIPES:
+            self._take_pipes(message["pipes"])
         elif kind != wire.INPUT:  # its request was interrupted
             fail(f"unexpected frame of type {kind}")
 
@@ -244,8 +261,13 @@ class Kernel:
                 self._loop.call_soon(self._take_frames)
             self._kept.append((kind, message))
 
+    def _take_pipes(self, has_pipes: bool) -> None:
+        fds = [self._received_fds.popleft() for _ in range(2)] if has_pipes else []
+        self._output.take_pipes(fds)
+        self._next_cell()
+
     def _next_cell(self) -> None:
-        if self._cells.is_busy or not self._waiting:
+        if self._cells.is_busy or not self._waiting or not self._output.has_own_pipes():
             return
         message = self._waiting.popleft()
         if not self._has_run_a_cell:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from . import current_cell, linux, wire
 from .flusher import Flusher
 from .late_text import LateText
+from .pipes import Pipes
 
 if TYPE_CHECKING:
     from .process import Links
@@ -78,6 +79,7 @@ class Output:
         self.line_credit = LINE_CREDIT
         self.flusher_is_armed = False
         self.flusher = Flusher(self._on_tick, links.lowest())
+        self.pipes = Pipes(links)
 
         self._links: Links | None = links
         self._wire = Port(links.wire, WIRE_CHUNK)
@@ -224,12 +226,40 @@ class Output:
         """Sends the last frame of the cell. From then on all of its output is late."""
         try:
             with self.lock:
-                self.send(wire.DONE, done)
-                self.cell = 0
+                self.pipes.n_refusals = 0
+                needs_pipes = self.pipes.must_be_replaced()
+                self.send(wire.DONE, done, with_next=needs_pipes)
+                cell, self.cell = self.cell, 0
+                if needs_pipes:
+                    self._ask_for_pipes(cell)
         finally:
             self.cell = 0  # also if the writing was interrupted
         if self.interrupt_waits:
             self.deliver_interrupt()
+
+    # Pipes
+
+    def has_own_pipes(self) -> bool:
+        """Whether a cell can begin: no other process holds the pipes. Else it asks for new ones."""
+        with self.lock:
+            if self.pipes.must_be_replaced():
+                self._ask_for_pipes(0)
+            return not self.pipes.are_awaited
+
+    def _ask_for_pipes(self, cell: int) -> None:
+        """@cell: what other processes write to the old ones belongs to it."""
+        self.pipes.are_shared, self.pipes.are_awaited = False, True
+        self.send(wire.PIPES_WANTED, {"cell": cell})
+
+    def take_pipes(self, fds: list[int]) -> None:
+        """@fds: the ends of new pipes for stdout and stderr; empty: there are none."""
+        with self.lock:
+            self.pipes.are_awaited = False
+            if fds:
+                self.send(wire.PIPES_TAKEN, {})  # the last that is written to the old ones
+                self.pipes.replace(fds)
+            else:
+                self.pipes.take_refusal()
 
     def install_streams(self) -> None:
         for name in ("stdout", "stderr"):

@@ -28,11 +28,13 @@ def watch(output: Output) -> None:
         if output.is_connected:
             output.flusher.stop()
             output.flusher_is_armed = False
+            output.pipes.are_shared = True
         output.flush()
         linux.flush_c_stdout()
 
     def on_audit_event(event: str, _: Any) -> None:
         if event in STARTS_PROGRAM:
+            output.pipes.are_shared = True
             output.flush()
 
     os.register_at_fork(before=before_fork, after_in_child=output.become_child)
