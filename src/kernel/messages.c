@@ -386,18 +386,18 @@ parse_content(IpbMessage *message, GError **error)
         return parse_input_end(message, error);
     case IPB_FRAME_STREAM:
         return parse_stream(message, error);
+    case IPB_FRAME_COMM:
+        return parse_comm(message, error);
     case IPB_FRAME_PIPES_WANTED:
     case IPB_FRAME_PIPES_TAKEN:
         return true;
-    case IPB_FRAME_COMM:
-        return parse_comm(message, error);
     case IPB_FRAME_START:
     case IPB_FRAME_EXECUTE:
     case IPB_FRAME_SHUTDOWN:
     case IPB_FRAME_REQUEST:
     case IPB_FRAME_INPUT:
-    case IPB_FRAME_PIPES:
     case IPB_FRAME_COMM_TO_KERNEL:
+    case IPB_FRAME_PIPES:
         break;
     }
     return set_breach(message, "that only the core sends", error);

@@ -46,9 +46,9 @@ typedef enum {
     IPB_FRAME_INPUT_REQUEST = 72,
     IPB_FRAME_INPUT_END = 73,
     IPB_FRAME_STREAM = 74,
+    IPB_FRAME_COMM = 75,
     IPB_FRAME_PIPES_WANTED = 76,
     IPB_FRAME_PIPES_TAKEN = 77,
-    IPB_FRAME_COMM = 75,
 } IpbFrameType;
 
 /* A frame in a buffer of the caller. */

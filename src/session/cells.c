@@ -20,7 +20,8 @@
 #define MAX_WAITING_CELLS 1000
 #define MAX_CODE_SIZE (32u * 1024 * 1024)
 #define INPUT_TIMEOUT_MS (60u * 60 * 1000)
-/* Cells that have ended, of which late events say the number and the parent. */
+/* Cells that have ended, of which late events say the number and the parent; and likewise messages
+ * of comms, of which there may be many more. */
 #define MAX_ENDED_CELLS 256
 #define NOTICE_PREFIX "[ipybox] "
 
@@ -56,7 +57,6 @@ typedef struct {
     uint64_t number; /* 0: none */
     int64_t execution_count;
     char *parent; /* or NULL */
-    bool is_comm; /* it is no cell of the record */
 } EndedCell;
 
 struct IpbCells {
@@ -73,7 +73,8 @@ struct IpbCells {
     void *data;
     Cell *current;
     GQueue waiting; /* Cell */
-    EndedCell ended[MAX_ENDED_CELLS];
+    EndedCell ended[MAX_ENDED_CELLS], ended_comms[MAX_ENDED_CELLS];
+    unsigned n_ended, n_ended_comms; /* so far: each replaces the oldest */
     bool has_rich_client;
     IpbEventFunc late_func; /* or NULL */
     void *late_data;
@@ -170,23 +171,17 @@ is_kept_of_comm(IpbEventType type)
     return type != IPB_EVENT_STARTED && type != IPB_EVENT_DONE && type != IPB_EVENT_CLEAR_OUTPUT;
 }
 
-/* @number: of the event's cell in the record; 0: none. */
-static void
-write_record(IpbCells *cells, const Cell *cell, uint64_t number, const IpbEvent *event)
-{
-    g_autoptr(GError) error = NULL;
-    if (!ipb_record_event(cells->record, number, event, &error))
-        report_record_error(cells, cell, error);
-}
-
-/* @cell: NULL if the event is of none. */
+/* @cell: NULL if the event is of none that runs. */
 static void
 record_event(IpbCells *cells, const Cell *cell, const IpbEvent *event)
 {
+    g_autoptr(GError) error = NULL;
     bool is_comm = cell != NULL && cell->comm != NULL;
     if (is_comm && !is_kept_of_comm(event->type))
         return;
-    write_record(cells, cell, cell != NULL && !is_comm ? cell->number : 0, event);
+    uint64_t number = cell == NULL ? event->cell : is_comm ? 0 : cell->number;
+    if (!ipb_record_event(cells->record, number, event, &error))
+        report_record_error(cells, cell, error);
 }
 
 static void
@@ -240,21 +235,32 @@ update_clock(Cell *cell)
 }
 
 static EndedCell *
-ended_slot(IpbCells *cells, uint64_t number)
+next_slot(const Cell *cell)
 {
-    return &cells->ended[number % MAX_ENDED_CELLS];
+    IpbCells *cells = cell->cells;
+    return cell->comm != NULL ? &cells->ended_comms[cells->n_ended_comms++ % MAX_ENDED_CELLS]
+                              : &cells->ended[cells->n_ended++ % MAX_ENDED_CELLS];
+}
+
+/* NULL: not known any more. */
+static const EndedCell *
+find_ended(const EndedCell *ended, uint64_t number)
+{
+    for (size_t i = 0; i < MAX_ENDED_CELLS && number != 0; i++)
+        if (ended[i].number == number)
+            return &ended[i];
+    return NULL;
 }
 
 static void
 remember_ended(Cell *cell, const IpbEvent *done)
 {
-    EndedCell *ended = ended_slot(cell->cells, cell->number);
+    EndedCell *ended = next_slot(cell);
     g_free(ended->parent);
     *ended = (EndedCell){
         .number = cell->number,
         .execution_count = cell->stores_history && !cell->is_silent ? done->execution_count : 0,
         .parent = g_steal_pointer(&cell->parent),
-        .is_comm = cell->comm != NULL,
     };
 }
 
@@ -407,16 +413,17 @@ on_bundle(IpbCells *cells, const IpbEvent *event)
 static void
 on_late_event(IpbCells *cells, const IpbEvent *event)
 {
-    const EndedCell *ended = ended_slot(cells, event->cell);
+    const EndedCell *ended = find_ended(cells->ended, event->cell);
+    const EndedCell *comm = find_ended(cells->ended_comms, event->cell);
     g_autofree char *image_path = save_image(cells, event);
     IpbEvent copy = *event;
     copy.image_path = image_path;
-    bool is_known = event->cell != 0 && ended->number == event->cell;
-    copy.execution_count = is_known ? ended->execution_count : 0;
-    copy.parent = is_known ? ended->parent : NULL;
-    bool is_of_comm = is_known && ended->is_comm;
-    if (!is_of_comm || is_kept_of_comm(event->type))
-        write_record(cells, NULL, is_known && !is_of_comm ? event->cell : 0, &copy);
+    copy.execution_count = ended != NULL ? ended->execution_count : 0;
+    copy.parent = ended != NULL ? ended->parent : comm != NULL ? comm->parent : NULL;
+    /* The number of a comm's message is not in the record. */
+    IpbEvent recorded = copy;
+    recorded.cell = ended != NULL || !cells->has_rich_client ? event->cell : 0;
+    record_event(cells, NULL, &recorded);
     if (cells->late_func != NULL)
         cells->late_func(&copy, cells->late_data);
     Cell *cell = cells->current;
@@ -811,8 +818,10 @@ ipb_cells_free(IpbCells *cells)
     free_cell(cells->current);
     g_queue_clear_full(&cells->waiting, (GDestroyNotify) free_cell);
     g_queue_clear_full(&cells->kept_notices, g_free);
-    for (size_t i = 0; i < MAX_ENDED_CELLS; i++)
+    for (size_t i = 0; i < MAX_ENDED_CELLS; i++) {
         g_free(cells->ended[i].parent);
+        g_free(cells->ended_comms[i].parent);
+    }
     g_free(cells->workspace);
     g_free(cells->images_dir);
     g_free(cells->working_dir);

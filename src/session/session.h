@@ -108,7 +108,7 @@ void ipb_session_start(IpbSession *session);
  * events about the time since the last cell. Does nothing while a cell runs: its events have
  * them. */
 void ipb_session_report_late_output(IpbSession *session);
-/* From now on @func gets late events: output, displays and comms of code that still runs
+/* From now on @func gets late events: output, displays and updates of code that still runs
  * although its cell has ended, as they come. NULL: no function gets them. Unless the client is
  * rich, later cells have the text in any case, by LATE_OUTPUT. */
 void ipb_session_watch_late_output(IpbSession *session, IpbEventFunc func, void *data);

@@ -475,15 +475,41 @@ def test_comms_of_tasks(client: Channels) -> None:
         "    c.send('ready')\n    c.send(await answer)\n"
         "c = comm.create_comm('task', comm_id='t')\ntask = asyncio.ensure_future(wait_for(c))"
     )
-    received = []
-    while not received:
-        received = contents([client.receive()], "comm_msg")
-    assert received[0]["data"] == "ready"
+    (message,) = next_of_type(client, "comm_msg")
+    assert message["content"]["data"] == "ready"
+    request = message["parent_header"]
     client.send("comm_msg", {"comm_id": "t", "data": "the answer"})
-    received = []
+    (message,) = next_of_type(client, "comm_msg")
+    assert message["content"] == {"comm_id": "t", "data": "the answer"}
+    # Both belong to the cell that started the task.
+    assert message["parent_header"] == request and request["msg_type"] == "execute_request"
+
+
+def next_of_type(client: Channels, msg_type: str) -> list[dict]:
+    received: list[dict] = []
     while not received:
-        received = contents([client.receive()], "comm_msg")
-    assert received[0] == {"comm_id": "t", "data": "the answer"}
+        received = of_type([client.receive()], msg_type)
+    return received
+
+
+def test_output_widget_in_threads(client: Channels, workspace: Path) -> None:
+    """A thread captures its own output, which has the request as parent that started it."""
+    open_echo(client)
+    client.run(
+        "import ipywidgets, threading, time\nout = ipywidgets.Output()\ngo = threading.Event()\n"
+        "def work():\n    go.wait()\n    with out: print('captured')\n"
+        "def start(message): threading.Thread(target=work).start()\nlast.on_msg(start)"
+    )
+    starts = client.send("comm_msg", {"comm_id": "e", "data": {}})
+    client.receive_until(starts, "status", execution_state="idle")
+    client.run("1")
+    client.execute("go.set()")
+    (message,) = next_of_type(client, "comm_msg")
+    assert message["content"]["data"]["state"]["msg_id"] == starts
+    assert message["parent_header"]["msg_id"] == starts
+    (message,) = next_of_type(client, "stream")
+    assert message["content"]["text"] == "captured\n"
+    assert message["parent_header"]["msg_id"] == starts
 
 
 def test_many_messages(client: Channels) -> None:

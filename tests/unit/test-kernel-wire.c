@@ -401,9 +401,6 @@ test_message_breach(void)
         {IPB_FRAME_INPUT_REQUEST, "{\"cell\":1,\"id\":1}"},
         {IPB_FRAME_INPUT_REQUEST, "{\"id\":1,\"prompt\":\"\"}"},
         {IPB_FRAME_INPUT_END, "{\"cell\":1,\"id\":0}"},
-        {IPB_FRAME_STREAM, "{\"cell\":1,\"name\":\"stdin\",\"text\":\"\"}"},
-        {IPB_FRAME_STREAM, "{\"cell\":1,\"name\":\"stdout\"}"},
-        {IPB_FRAME_STREAM, "{\"name\":\"stdout\",\"text\":\"\"}"},
         {IPB_FRAME_COMM, "{\"kind\":\"msg\",\"comm_id\":\"c\",\"data\":{}}"},
         {IPB_FRAME_COMM, "{\"cell\":1,\"comm_id\":\"c\",\"data\":{}}"},
         {IPB_FRAME_COMM, "{\"cell\":1,\"kind\":\"new\",\"comm_id\":\"c\",\"data\":{}}"},
@@ -420,6 +417,9 @@ test_message_breach(void)
         {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AA=A\"]}"},
         {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AA\\n=\"]}"},
         {IPB_FRAME_COMM, COMM_WITH "\"data\":{},\"buffers\":[\"AAAA\",\"AA\\u0000A\"]}"},
+        {IPB_FRAME_STREAM, "{\"cell\":1,\"name\":\"stdin\",\"text\":\"\"}"},
+        {IPB_FRAME_STREAM, "{\"cell\":1,\"name\":\"stdout\"}"},
+        {IPB_FRAME_STREAM, "{\"name\":\"stdout\",\"text\":\"\"}"},
         {IPB_FRAME_REPLY, "{\"id\":0,\"result\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1}"},
         {IPB_FRAME_REPLY, "{\"id\":1,\"error\":1}"},
@@ -500,10 +500,10 @@ main(int argc, char **argv)
     g_test_add_func("/kernel/wire/message-payload-limits", test_message_payload_limits);
     g_test_add_func("/kernel/wire/message-reply", test_message_reply);
     g_test_add_func("/kernel/wire/message-input", test_message_input);
-    g_test_add_func("/kernel/wire/message-stream", test_message_stream);
     g_test_add_func("/kernel/wire/message-comm", test_message_comm);
     g_test_add_func("/kernel/wire/comm-limits", test_comm_limits);
     g_test_add_func("/kernel/wire/build-comm", test_build_comm);
+    g_test_add_func("/kernel/wire/message-stream", test_message_stream);
     g_test_add_func("/kernel/wire/messages", test_messages);
     g_test_add_func("/kernel/wire/message-breach", test_message_breach);
     g_test_add_func("/kernel/wire/marker-find", test_marker_find);

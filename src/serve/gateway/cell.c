@@ -239,6 +239,7 @@ on_event(const IpbEvent *event, void *data)
     case IPB_EVENT_UPDATE:
     case IPB_EVENT_RESULT:
     case IPB_EVENT_CLEAR_OUTPUT:
+    case IPB_EVENT_COMM:
         ipb_gateway_output_send(cell->publisher, parent_of(cell), event,
                                 *cell->options.execution_count);
         break;
@@ -250,9 +251,6 @@ on_event(const IpbEvent *event, void *data)
             keep_error(cell, event->ename, event->evalue, event->text);
         else
             send_error(cell, event->ename, event->evalue, event->text);
-        break;
-    case IPB_EVENT_COMM:
-        ipb_gateway_publisher_send_comm(cell->publisher, event->comm, parent_of(cell));
         break;
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_READY:

@@ -100,8 +100,10 @@ ipb_gateway_output_send(IpbGatewayPublisher *publisher, const IpbJson *parent,
     case IPB_EVENT_CLEAR_OUTPUT:
         send_clear_output(publisher, parent, event->wait);
         break;
-    case IPB_EVENT_ERROR: /* not output */
     case IPB_EVENT_COMM:
+        ipb_gateway_publisher_send_comm(publisher, event->comm, parent);
+        break;
+    case IPB_EVENT_ERROR: /* not output */
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_NOTICE:
     case IPB_EVENT_READY:
@@ -124,9 +126,5 @@ ipb_gateway_output_send_late(IpbGatewayPublisher *publisher, const IpbEvent *eve
         event->parent != NULL
             ? ipb_json_parse(event->parent, strlen(event->parent), &IPB_JSON_LIMITS_SMALL, NULL)
             : NULL;
-    const IpbJson *header = parent != NULL ? ipb_json_root(parent) : NULL;
-    if (event->type == IPB_EVENT_COMM)
-        ipb_gateway_publisher_send_comm(publisher, event->comm, header);
-    else
-        ipb_gateway_output_send(publisher, header, event, 0);
+    ipb_gateway_output_send(publisher, parent != NULL ? ipb_json_root(parent) : NULL, event, 0);
 }

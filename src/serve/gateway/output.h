@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The messages of Jupyter for output: stream, display_data, update_display_data, execute_result and
- * clear_output.
+ * The messages of Jupyter for output: stream, display_data, update_display_data, execute_result,
+ * clear_output, and those of comms.
  */
 #pragma once
 
@@ -16,5 +16,5 @@ void ipb_gateway_output_send_stream(IpbGatewayPublisher *publisher, const IpbJso
 void ipb_gateway_output_send(IpbGatewayPublisher *publisher, const IpbJson *parent,
                              const IpbEvent *event, int64_t execution_count);
 /* Of a late event: the request is the one of the event's cell. Output of no known cell is not sent:
- * a later cell has it, by LATE_OUTPUT. */
+ * a later cell has it, by LATE_OUTPUT. Messages of comms are sent, without a parent. */
 void ipb_gateway_output_send_late(IpbGatewayPublisher *publisher, const IpbEvent *event);

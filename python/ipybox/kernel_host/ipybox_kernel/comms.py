@@ -81,7 +81,7 @@ def send(
     for name in (comm_id, *target.values()):
         if name is not None and len(name) > MAX_NAME:
             raise ValueError(f"names of a comm have {MAX_NAME} characters at most")
-    payload = {
+    payload: dict[str, Any] = {
         "kind": kind,
         "comm_id": comm_id,
         "data": mime.conform_json({} if data is None else data),
@@ -90,7 +90,8 @@ def send(
         **target,
     }
     with output.lock:
-        output.send(wire.COMM, {"cell": output.cell_of_caller(), **payload})
+        payload["cell"] = output.cell_of_caller()
+        output.send(wire.COMM, payload)
 
 
 def _encode(buffer: Any) -> str:

@@ -19,35 +19,39 @@ import IPython
 from IPython.core.error import TryNext
 from traitlets.config import Config
 
-from . import mime
+from . import current_cell, mime
 from .jupyter_kernel import JupyterKernel
 from .payload import PayloadTooLarge
 from .shell import KernelShell
 
 # Before the hook that displays pages, and after those of the user.
 PAGER_PRIORITY = 89
-# Of cells whose threads and tasks may ask for them.
-MAX_REQUESTS = 256
+# Requests whose threads and tasks get their own parent.
+MAX_HEADERS = 256
 
 
 class ZMQInteractiveShell(KernelShell):
     is_rich = True
 
-    # What the client sent for each cell: an `execute` frame, or a comm message in Jupyter's form.
-    _requests: dict[int, dict[str, Any]] = {}
+    _request: dict[str, Any] = {}
+    _comm_message: dict[str, Any] | None = None  # if that came after the request
+    _headers: dict[int, dict[str, Any]]  # of the last requests, by the number of the cell
 
     def set_request(self, request: dict[str, Any]) -> None:
-        self._keep_request(request["cell"], request)
+        self._request = request
+        self._comm_message = None
+        self._keep_header(request["cell"], request.get("parent"))
 
     def set_comm_message(self, cell: int, message: dict[str, Any]) -> None:
-        self._keep_request(cell, message)
+        # Its buffers are not kept.
+        self._comm_message = {**message, "buffers": []}
+        self._keep_header(cell, message["header"])
 
-    def _keep_request(self, cell: int, request: dict[str, Any]) -> None:
-        if not self._requests:
-            self._requests = {}
-        self._requests[cell] = request
-        if len(self._requests) > MAX_REQUESTS:
-            del self._requests[next(iter(self._requests))]
+    def _keep_header(self, cell: int, header: dict[str, Any] | None) -> None:
+        headers = self._headers
+        headers[cell] = header or {}
+        if len(headers) > MAX_HEADERS:
+            del headers[next(iter(headers))]
 
     @property
     def parent_header(self) -> dict[str, Any]:
@@ -55,29 +59,27 @@ class ZMQInteractiveShell(KernelShell):
         return self.get_parent()
 
     def get_parent(self) -> dict[str, Any]:
-        """The request of the cell to which the calling code belongs, as far as it is known here.
+        """The request of the cell that runs, or ran last, as far as it is known here.
 
-        It is {} before the first cell. In handlers of a comm message it is that message. Code that
-        belongs to no cell gets the last request.
+        It is {} before the first cell. While handlers of a comm message run, and until the next
+        request, it is that message. Threads and tasks get the header of the request that started
+        them, which is the parent of their output.
         """
-        if not self._requests:
-            return {}
-        last = next(reversed(self._requests))
-        request = self._requests.get(self.output.cell_of_caller() or last) or {}
-        if "header" in request:
-            return dict(request)
-        header = request.get("parent")
+        cell = current_cell.get()
+        if cell in self._headers and cell != next(reversed(self._headers)):
+            return {**_head(self._headers[cell]), "content": {}}
+        if self._comm_message is not None:
+            return dict(self._comm_message)
+        header = self._request.get("parent")
         if header is None:
             return {}
         return {
-            "header": dict(header),
-            "msg_id": header.get("msg_id"),
-            "msg_type": header.get("msg_type"),
+            **_head(header),
             "content": {
-                "code": request["code"],
-                "silent": request.get("silent", False),
-                "store_history": request.get("store_history", True),
-                "user_expressions": request.get("user_expressions") or {},
+                "code": self._request["code"],
+                "silent": self._request.get("silent", False),
+                "store_history": self._request.get("store_history", True),
+                "user_expressions": self._request.get("user_expressions") or {},
             },
         }
 
@@ -93,6 +95,14 @@ class ZMQInteractiveShell(KernelShell):
         payload = self.payload.read_payload()
         self.payload.clear_payload()
         return payload
+
+
+def _head(header: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "header": dict(header),
+        "msg_id": header.get("msg_id"),
+        "msg_type": header.get("msg_type"),
+    }
 
 
 # What libraries look for. ipykernel itself need not be installed.
@@ -139,6 +149,7 @@ def send_page(shell: Any, data: Any, start: int = 0, screen_lines: int = 0, **_:
 def become_rich(shell: Any) -> None:
     """Called after the kernel's environment was set. The forkserver does not know the client."""
     shell.__class__ = ZMQInteractiveShell
+    shell._headers = {}
     shell.kernel = JupyterKernel(shell)
     shell.config["IPKernelApp"] = Config()  # by it, some libraries choose widgets
     offer_module()

@@ -23,8 +23,8 @@ from typing import Any
 
 from . import (
     blas,
-    current_cell,
     comms,
+    current_cell,
     event_loop,
     inspection,
     interpreter,
