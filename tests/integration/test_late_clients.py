@@ -93,7 +93,8 @@ def test_rpc_of_an_unknown_cell(ipybox, place):
         core.call("session.watch_late_output", session=session)
         core.execute(
             session,
-            "import _thread, time\ndef run():\n    time.sleep(0.05); print('whose')\n_ = _thread.start_new_thread(run, ())",
+            "import _thread, time\ndef run():\n    time.sleep(0.05); print('whose')\n"
+            "_ = _thread.start_new_thread(run, ())",
         )
         while not late_events(core, session):
             core.receive()
