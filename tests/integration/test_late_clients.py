@@ -22,7 +22,10 @@ FIRST = (
 SECOND = "print('mine')\ngo.set()\ndone.wait()\nprint('end')"
 # The thread runs while no cell does.
 SOON = "import threading\nthreading.Timer(0.05, print, ['by itself']).start()"
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 # JSON-RPC
