@@ -25,7 +25,9 @@ typedef enum {
     IPYBOX_EVENT_STDOUT,
     /** Text written to standard error, in pieces as they come. */
     IPYBOX_EVENT_STDERR,
-    /** Text that was written after the previous cell had ended. */
+    /** Text that was written after its cell had ended. It comes in a later cell, usually first, for
+     * programs that do not look at late events of the session, which have it, too: see
+     * ipybox_event_get_is_late(). */
     IPYBOX_EVENT_LATE_OUTPUT,
     /** A display: a MIME bundle; it may have a display id and an image path. */
     IPYBOX_EVENT_DISPLAY,
@@ -163,6 +165,29 @@ IPYBOX_EXPORT guint64 ipybox_event_get_input(const IpyboxEvent *event);
  * @return whether what is typed must not be shown or kept
  */
 IPYBOX_EXPORT gboolean ipybox_event_get_is_password(const IpyboxEvent *event);
+
+/**
+ * @brief Whether the event is output of a cell that has ended, by code that still runs.
+ *
+ * Threads and tasks may write and display something after the end of the cell that started them. A
+ * session's `on_event` gets that at once, with the types #IPYBOX_EVENT_STDOUT,
+ * #IPYBOX_EVENT_STDERR, #IPYBOX_EVENT_DISPLAY, #IPYBOX_EVENT_UPDATE and
+ * #IPYBOX_EVENT_CLEAR_OUTPUT. The cell that runs then, or the next one, gets the text again, as
+ * #IPYBOX_EVENT_LATE_OUTPUT, and displays while it runs, as late events.
+ *
+ * @param event the event
+ * @return whether it is late
+ */
+IPYBOX_EXPORT gboolean ipybox_event_get_is_late(const IpyboxEvent *event);
+
+/**
+ * @brief The cell whose output a late event is.
+ *
+ * @param event the event
+ * @return the number of the cell in its kernel, as ipybox_result_get_execution_count() had it; 0 if
+ *     the cell is not known, or the event is not late
+ */
+IPYBOX_EXPORT int64_t ipybox_event_get_execution_count(const IpyboxEvent *event);
 
 /** How a cell ended. */
 typedef enum {

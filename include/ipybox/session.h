@@ -167,8 +167,8 @@ typedef struct {
      * parameters need an approval in a session without a sandbox, and are refused in a sandbox.
      * NULL: none. */
     const char *allowed_servers;
-    /** Called for events that belong to no cell: #IPYBOX_EVENT_READY each time that a kernel
-     * becomes ready, and #IPYBOX_EVENT_START_FAILED. */
+    /** Called for events of the session: #IPYBOX_EVENT_READY each time that a kernel becomes ready,
+     * #IPYBOX_EVENT_START_FAILED, and late output, see ipybox_event_get_is_late(). */
     IpyboxEventFunc on_event;
     /** Path of a file that gets a line of JSON for each event of the session: code, output,
      * results, errors, decisions on tool calls, see ipybox-record(5). It is created with mode 0600,

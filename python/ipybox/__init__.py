@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         CodeExecutionResult,
         CodeExecutionTimeout,
         DisplayData,
+        LateOutput,
     )
     from .tool_exec.approval.client import ApprovalClient, ApprovalRequest
     from .tool_exec.approval.server import ApprovalChannel
@@ -63,6 +64,7 @@ __all__ = [
     "InputRequest",
     "KernelClient",
     "KernelGateway",
+    "LateOutput",
     "MCPClient",
     "ResultError",
     "ToolRunner",
@@ -90,6 +92,7 @@ _MODULES = {
     "InputRequest": "inputs",
     "KernelClient": "kernel_mgr.client",
     "KernelGateway": "kernel_mgr.server",
+    "LateOutput": "results",
     "MCPClient": "mcp_client",
     "ResultError": "tool_exec.client",
     "ToolRunner": "tool_exec.client",

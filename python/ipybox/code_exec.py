@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
 from .inputs import InputRequest
-from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult
+from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, LateOutput
 from .tool_exec.approval.client import ApprovalRequest
 from .utils import arun, check_seconds
 
@@ -338,6 +338,29 @@ class CodeExecutor:
             return result
         finally:
             cell.abandon()
+
+    def late_output(self) -> AsyncIterator[LateOutput]:
+        """Iterates over what code writes and shows after the end of its cell, as it comes.
+
+            async for piece in executor.late_output():
+                print(f"[{piece.execution_count}] {piece.text}")
+
+        It begins with this call, and ends when the executor is stopped. Each call returns an
+        iterator of its own, and each of them gets everything. If more than 1024 pieces or
+        16,777,216 characters wait for a reader, further ones are left out, and a piece with the
+        stream `dropped` reports how many: cells never wait for this reader.
+
+        The text is also in the result of the cell that runs then, or of the next one, as in ipybox
+        0.9.
+
+        Returns:
+            An asynchronous iterator. One task at a time may wait for its next piece. It raises a
+            RuntimeError if the core has ended.
+
+        Raises:
+            RuntimeError: If the executor is not started, or the core has ended.
+        """
+        return self._started().watch_late_output()
 
     def cancel(self) -> None:
         """Interrupts the running cell: its stream ends without a result, or its `execute` returns

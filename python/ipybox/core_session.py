@@ -6,12 +6,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from typing import Any
 
 from .answers import KeptNotices
 from .cells import Cell
 from .core import Core, CoreError, Handler, acquire_core
 from .core.errors import CoreTimeoutError
+from .late_output import LateOutputs, read_late_output
 
 logger = logging.getLogger("ipybox")
 
@@ -41,6 +43,7 @@ class Session(Handler):
         self._log_level = log_level
         self._lock = threading.Lock()
         self._cells: list[Cell] = []
+        self._late_outputs: list[weakref.ref[LateOutputs]] = []
         self._is_closed = False
         core.route_session(self._id, self)
 
@@ -125,6 +128,7 @@ class Session(Handler):
             cells = list(self._cells)
         for cell in cells:
             cell.fail(CoreError(STOPPED, "closed"))
+        self._end_late_outputs(None)
         self.core.release()
 
     # Cells
@@ -205,6 +209,34 @@ class Session(Handler):
             cell.let_go()
         await self.core.call("session.reset", {"session": self._id}, is_cancellable=False)
 
+    def watch_late_output(self) -> LateOutputs:
+        """Begins an iteration over the late output, which ends with the session.
+
+        Raises:
+            CoreError: If the core has ended.
+        """
+        self.core.check()
+        outputs = LateOutputs(self.core)
+        with self._lock:
+            self._late_outputs.append(weakref.ref(outputs))
+            is_closed = self._is_closed
+            self._watch(True)
+        if is_closed or self.core.error is not None:
+            outputs.end(None if is_closed else self.core.error)
+        return outputs
+
+    def _watch(self, watches: bool) -> None:
+        params = {"session": self._id, "watch": watches}
+        self.core.notify("session.watch_late_output", params)
+
+    def _end_late_outputs(self, error: CoreError | None) -> None:
+        with self._lock:
+            references, self._late_outputs = self._late_outputs, []
+        for reference in references:
+            outputs = reference()
+            if outputs is not None:
+                outputs.end(error)
+
     def pause(self) -> None:
         """Stops reading the kernel's output; a kernel that continues to print waits."""
         self.core.notify("session.pause", {"session": self._id})
@@ -214,6 +246,19 @@ class Session(Handler):
         self.core.notify("session.resume", {"session": self._id})
 
     # By the reading thread
+
+    def on_late_output(self, params: dict[str, Any]) -> None:
+        with self._lock:
+            known = [(reference, reference()) for reference in self._late_outputs]
+            read = [(ref, outputs) for ref, outputs in known if outputs and not outputs.has_ended]
+            self._late_outputs = [reference for reference, _ in read]
+            if not read:
+                self._watch(False)
+        for _, outputs in read:
+            outputs.add(read_late_output(params))
+
+    def on_core_ended(self, error: CoreError) -> None:
+        self._end_late_outputs(error)
 
     def on_log(self, level: int, text: str) -> None:
         if level >= self._log_level:

@@ -36,6 +36,37 @@ class CodeExecutionChunk:
 
 
 @dataclass
+class LateOutput:
+    """A piece of output of a cell that has ended: its threads or tasks still run.
+
+    Attributes:
+        execution_count: The number of the cell in its kernel, from 1, as IPython shows it. None: it
+            is not known which cell wrote this.
+        stream: `stdout` or `stderr`: text. `display`: something was displayed. `update`: a display
+            is replaced. `clear`: earlier output of the cell is to be cleared. `dropped`: further
+            pieces were left out, because they were not read in time.
+        text: The piece, or the text of the display. None if there is none.
+        data: Of `display` and `update`: representations by MIME type.
+        metadata: Metadata of the representations.
+        display_id: Of `display` and `update`: the id with which the display can be updated. None if
+            it has none.
+        image: The image file of the display; None if it has none.
+        wait: Of `clear`: whether output is cleared only when the next output comes.
+        n_dropped: Of `dropped`: how many pieces were left out.
+    """
+
+    execution_count: int | None
+    stream: str
+    text: str | None = None
+    data: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    metadata: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    display_id: str | None = field(default=None, kw_only=True)
+    image: Path | None = field(default=None, kw_only=True)
+    wait: bool = field(default=False, kw_only=True)
+    n_dropped: int = field(default=0, kw_only=True)
+
+
+@dataclass
 class CodeExecutionResult:
     """The result of a cell that ran to its end.
 

@@ -245,7 +245,7 @@ end_questions(RunCommand *command)
 /* --- life ------------------------------------------------------------------------------------- */
 
 static void
-on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
+show_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
 {
     RunCommand *command = data;
     const char *text = ipybox_event_get_text(event);
@@ -253,7 +253,6 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
         ipb_run_notebook_add(command->notebook, event);
     switch (ipybox_event_get_type(event)) {
     case IPYBOX_EVENT_STDOUT:
-    case IPYBOX_EVENT_LATE_OUTPUT:
         print_to(command, STDOUT_FILENO, text);
         break;
     case IPYBOX_EVENT_STDERR:
@@ -274,6 +273,7 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
         if (has_room(command, text))
             print_line(command, STDERR_FILENO, text);
         break;
+    case IPYBOX_EVENT_LATE_OUTPUT:  /* the late events have shown it */
     case IPYBOX_EVENT_CLEAR_OUTPUT: /* output that is printed cannot be cleared */
     case IPYBOX_EVENT_READY:
     case IPYBOX_EVENT_START_FAILED:
@@ -291,6 +291,21 @@ on_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
     }
 }
 
+static void
+on_cell_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
+{
+    if (!ipybox_event_get_is_late(event)) /* else the session's event has shown it */
+        show_event(session, event, data);
+}
+
+/* Late output is shown as it comes, also while the session ends. */
+static void
+on_session_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
+{
+    if (ipybox_event_get_is_late(event))
+        show_event(session, event, data);
+}
+
 static void on_executed(GObject *source, GAsyncResult *async_result, gpointer data);
 
 /* As Python, which reads input from standard input. A program without a user must not wait. */
@@ -306,7 +321,7 @@ execute_cell(RunCommand *command, const char *code)
     IpyboxExecuteOptions options = IPYBOX_EXECUTE_OPTIONS_INIT;
     options.timeout_ms = command->timeout_ms;
     options.max_text_chars = 1; /* not used: output is printed as it arrives */
-    options.on_event = on_event;
+    options.on_event = on_cell_event;
     options.user_data = command;
     options.allow_input = can_type() && command->prompt != NULL;
     command->has_exited = false;
@@ -429,6 +444,7 @@ open_session(RunCommand *command, const RunArguments *arguments, GError **error)
     options.on_approval = on_approval;
     options.on_withdrawn = on_withdrawn;
     options.on_log = on_log;
+    options.on_event = on_session_event;
     options.user_data = command;
     if (!take_approve(&arguments->approval, &options, error))
         return false;

@@ -143,8 +143,26 @@ ipb_run_notebook_number(const IpbRunNotebook *notebook)
     return current_cell(notebook)->number;
 }
 
+/* The index of the cell that an event is of: the one that runs, or of a late event the one with its
+ * number. */
+static size_t
+find_cell(const IpbRunNotebook *notebook, const IpyboxEvent *event)
+{
+    int64_t count = ipybox_event_get_execution_count(event);
+    for (guint i = 0; count > 0 && i < notebook->counts->len; i++)
+        if (g_array_index(notebook->counts, int64_t, i) == count)
+            return i;
+    return notebook->n_begun - 1;
+}
+
+static bool
+is_of_unknown(const IpyboxEvent *event)
+{
+    return ipybox_event_get_is_late(event) && ipybox_event_get_execution_count(event) == 0;
+}
+
 static void
-add_bundle(IpbRunNotebook *notebook, const IpyboxEvent *event, IpyboxEventType type)
+add_bundle(IpbRunNotebook *notebook, size_t cell, const IpyboxEvent *event, IpyboxEventType type)
 {
     const char *data = ipybox_event_get_bundle(event);
     const char *metadata = ipybox_event_get_metadata(event);
@@ -160,7 +178,7 @@ add_bundle(IpbRunNotebook *notebook, const IpyboxEvent *event, IpyboxEventType t
     if (type == IPYBOX_EVENT_UPDATE)
         ipb_outputs_update(notebook->outputs, root, meta, display_id, &notebook->error);
     else
-        ipb_outputs_add_bundle(notebook->outputs, notebook->n_begun - 1,
+        ipb_outputs_add_bundle(notebook->outputs, cell,
                                type == IPYBOX_EVENT_RESULT ? IPB_OUTPUT_RESULT : IPB_OUTPUT_DISPLAY,
                                root, meta, display_id, /* execution_count: set with the others */ 0,
                                &notebook->error);
@@ -177,13 +195,14 @@ void
 ipb_run_notebook_add(IpbRunNotebook *notebook, const IpyboxEvent *event)
 {
     IpyboxEventType type = ipybox_event_get_type(event);
-    size_t cell = notebook->n_begun - 1;
-    if (!notebook->saves || notebook->error != NULL)
+    if (!notebook->saves || notebook->error != NULL || notebook->n_begun == 0)
         return;
+    size_t cell = find_cell(notebook, event);
+    bool is_unknown = is_of_unknown(event);
     switch (type) {
     case IPYBOX_EVENT_STDOUT:
-    case IPYBOX_EVENT_LATE_OUTPUT:
     case IPYBOX_EVENT_STDERR:
+        ipb_outputs_set_unknown(notebook->outputs, cell, is_unknown);
         ipb_outputs_add_text(notebook->outputs, cell, type == IPYBOX_EVENT_STDERR,
                              ipybox_event_get_text(event));
         break;
@@ -193,15 +212,19 @@ ipb_run_notebook_add(IpbRunNotebook *notebook, const IpyboxEvent *event)
     case IPYBOX_EVENT_DISPLAY:
     case IPYBOX_EVENT_UPDATE:
     case IPYBOX_EVENT_RESULT:
-        add_bundle(notebook, event, type);
+        if (type != IPYBOX_EVENT_UPDATE)
+            ipb_outputs_set_unknown(notebook->outputs, cell, is_unknown);
+        add_bundle(notebook, cell, event, type);
         break;
     case IPYBOX_EVENT_CLEAR_OUTPUT:
-        ipb_outputs_clear(notebook->outputs, cell, ipybox_event_get_wait(event));
+        if (!is_unknown) /* else it would clear what others have shown */
+            ipb_outputs_clear(notebook->outputs, cell, ipybox_event_get_wait(event));
         break;
     case IPYBOX_EVENT_ERROR:
         ipb_outputs_add_error(notebook->outputs, cell, ipybox_event_get_error_name(event),
                               ipybox_event_get_error_value(event), ipybox_event_get_text(event));
         break;
+    case IPYBOX_EVENT_LATE_OUTPUT: /* the late events have it */
     case IPYBOX_EVENT_TOOL_PROGRESS:
     case IPYBOX_EVENT_READY:
     case IPYBOX_EVENT_START_FAILED:

@@ -187,3 +187,17 @@ ipybox_event_get_wait(const IpyboxEvent *event)
     g_return_val_if_fail(event != NULL, FALSE);
     return event->core->wait;
 }
+
+gboolean
+ipybox_event_get_is_late(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, FALSE);
+    return event->core->is_late;
+}
+
+int64_t
+ipybox_event_get_execution_count(const IpyboxEvent *event)
+{
+    g_return_val_if_fail(event != NULL, 0);
+    return event->core->is_late ? event->core->execution_count : 0;
+}

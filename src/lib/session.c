@@ -157,7 +157,7 @@ on_log(const char *level, const char *text, void *data)
     ipb_block_leave_callback();
 }
 
-/* Of the kernel, while no cell is concerned. */
+/* Of the kernel, or late: no cell that runs is concerned. */
 static void
 on_session_event(const IpbEvent *event, void *data)
 {
@@ -261,6 +261,8 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
     g_autoptr(IpbSession) core = ipb_session_new(session->runtime->core, &core_options, error);
     if (core == NULL || !ipb_session_allow_below(core, NULL, error))
         return NULL;
+    if (options->on_event != NULL)
+        ipb_session_watch_late_output(core, on_session_event, session);
     return g_steal_pointer(&core);
 }
 

@@ -10,10 +10,13 @@
 
 /* Bytes of all outputs that are kept. */
 #define MAX_SIZE ((size_t) 512 * 1024 * 1024)
+#define UNKNOWN_MARK "[ipybox] written by code of an unknown cell:\n"
+#define OWN_MARK "[ipybox] written by this cell:\n"
 
 typedef struct {
     GPtrArray *list; /* IpbNotebookOutput */
     bool clears;     /* when the next output comes */
+    bool is_unknown; /* what comes is output of an unknown cell */
 } Cell;
 
 struct IpbOutputs {
@@ -194,6 +197,29 @@ ipb_outputs_add_text(IpbOutputs *outputs, size_t index, bool is_stderr, const ch
     output->is_stderr = is_stderr;
     output->text = g_string_new(text);
     add(outputs, cell, output);
+}
+
+/* Whether a text that is added now would begin within a line. */
+static bool
+is_line_open(const Cell *cell)
+{
+    const IpbNotebookOutput *last =
+        cell->list->len > 0 ? g_ptr_array_index(cell->list, cell->list->len - 1) : NULL;
+    return last != NULL && last->kind == IPB_OUTPUT_STREAM && !last->is_stderr &&
+           last->text->str[last->text->len - 1] != '\n';
+}
+
+void
+ipb_outputs_set_unknown(IpbOutputs *outputs, size_t index, bool is_unknown)
+{
+    Cell *cell = g_ptr_array_index(outputs->cells, index);
+    if (cell->is_unknown == is_unknown)
+        return;
+    cell->is_unknown = is_unknown;
+    begin_output(outputs, index);
+    if (is_line_open(cell))
+        ipb_outputs_add_text(outputs, index, false, "\n");
+    ipb_outputs_add_text(outputs, index, false, is_unknown ? UNKNOWN_MARK : OWN_MARK);
 }
 
 void

@@ -63,6 +63,9 @@ bool ipb_outputs_add_bundle(IpbOutputs *outputs, size_t cell, IpbOutputKind kind
 /* Likewise. An unknown id is ignored. LIMIT: see ipb_outputs_check_size(). */
 bool ipb_outputs_update(IpbOutputs *outputs, const IpbJson *data, const IpbJson *metadata,
                         const char *display_id, GError **error);
+/* Whether the outputs of the cell that are added from now on are of an unknown cell. A line in the
+ * text says so. */
+void ipb_outputs_set_unknown(IpbOutputs *outputs, size_t cell, bool is_unknown);
 /* The execution count of the cell's results. */
 void ipb_outputs_set_execution_count(IpbOutputs *outputs, size_t cell, int64_t execution_count);
 void ipb_outputs_clear(IpbOutputs *outputs, size_t cell, bool waits);

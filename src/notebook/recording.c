@@ -336,6 +336,28 @@ read_line_of_cell(Reader *reader, IpbRecordingCell *cell, const char *type, cons
     return true; /* a later version may have further types */
 }
 
+/* Late output of which no one knows the cell. */
+static bool
+is_of_unknown(const IpbJson *line)
+{
+    return ipb_json_get(line, "cell") == NULL && ipb_json_get_bool(line, "late", false);
+}
+
+static bool
+is_output(const char *type)
+{
+    return g_str_equal(type, "stdout") || g_str_equal(type, "stderr") ||
+           g_str_equal(type, "display") || g_str_equal(type, "result") ||
+           g_str_equal(type, "error");
+}
+
+/* A clear_output of an unknown cell would clear what other cells have shown. */
+static bool
+clears_other_output(const IpbJson *line, const char *type)
+{
+    return g_str_equal(type, "clear_output") && is_of_unknown(line);
+}
+
 /* Lines of no cell belong to the last one, whose threads may have caused them. */
 static bool
 read_other_line(Reader *reader, const char *type, const IpbJson *line, GError **error)
@@ -348,8 +370,10 @@ read_other_line(Reader *reader, const char *type, const IpbJson *line, GError **
         if (cell == NULL)
             return refuse(error, IPYBOX_ERROR_PROTOCOL, "there is no such cell before this line");
     }
-    if (cell == NULL || cell == &SILENT)
+    if (cell == NULL || cell == &SILENT || clears_other_output(line, type))
         return true;
+    if (is_output(type))
+        ipb_outputs_set_unknown(reader->recording->outputs, cell->outputs, is_of_unknown(line));
     return read_line_of_cell(reader, cell, type, line, error) &&
            ipb_outputs_check_size(reader->recording->outputs, error);
 }

@@ -13,11 +13,15 @@
 /* Maximum number of paths that are kept. Further images are on disk nevertheless. */
 #define MAX_IMAGES 10000
 #define MAX_NOTICES 100
+#define LATE_MARK "[ipybox] written after its cell had ended:"
+#define OWN_MARK "[ipybox] written by this cell:"
 
 struct IpbCellText {
     IpbClippedText *text;
     bool has_output;
     bool is_joined;
+    bool marks_late;
+    bool is_late;      /* the last marks are those of late output */
     GString *added;    /* of a joined text: by the last event */
     bool is_line_open; /* the text does not end with a line break */
     char *error;
@@ -42,6 +46,12 @@ ipb_cell_text_new_joined(size_t max_chars)
     IpbCellText *text = ipb_cell_text_new(max_chars);
     text->is_joined = true;
     return text;
+}
+
+void
+ipb_cell_text_mark_late(IpbCellText *text)
+{
+    text->marks_late = true;
 }
 
 void
@@ -80,6 +90,16 @@ append_lines(IpbCellText *text, const char *lines)
         append(text, "\n");
 }
 
+/* Whose output follows. */
+static void
+mark(IpbCellText *text, bool is_late)
+{
+    if (!text->marks_late || text->is_late == is_late)
+        return;
+    text->is_late = is_late;
+    append_lines(text, is_late ? LATE_MARK : OWN_MARK);
+}
+
 static void
 append_bundle(IpbCellText *text, const IpbEvent *event)
 {
@@ -90,6 +110,7 @@ append_bundle(IpbCellText *text, const IpbEvent *event)
     g_autofree char *shown = ipb_bundle_text(event->data);
     if (shown == NULL)
         return;
+    mark(text, event->is_late);
     if (text->is_joined)
         append(text, shown);
     else
@@ -114,9 +135,14 @@ ipb_cell_text_add(IpbCellText *text, const IpbEvent *event)
     switch (event->type) {
     case IPB_EVENT_STDOUT:
     case IPB_EVENT_STDERR:
+        if (event->text[0] != '\0')
+            mark(text, false);
         append(text, event->text);
         break;
     case IPB_EVENT_LATE_OUTPUT:
+        if (event->text[0] == '\0')
+            break;
+        mark(text, true);
         append_lines(text, event->text);
         break;
     case IPB_EVENT_NOTICE:

@@ -15,6 +15,8 @@ IpbCellText *ipb_cell_text_new(size_t max_chars);
 /* As in the SDK of ipybox 0.9: output and displays follow each other without added line breaks,
  * updates of displays are left out, and white space at both ends is removed. */
 IpbCellText *ipb_cell_text_new_joined(size_t max_chars);
+/* From now on a line says where output of cells that have ended begins, and where it ends. */
+void ipb_cell_text_mark_late(IpbCellText *text);
 void ipb_cell_text_free(IpbCellText *text);
 /* Adds the text of an event. */
 void ipb_cell_text_add(IpbCellText *text, const IpbEvent *event);

@@ -4,6 +4,7 @@
  */
 #include "lib-fixture.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -623,6 +624,57 @@ test_input_is_refused(void)
     g_assert_cmpstr(ipybox_result_get_error_name(plain), ==, "StdinNotImplementedError");
 }
 
+/* --- late output -------------------------------------------------------------------------------
+ * */
+
+/* "type cell=text|" for each late event, in order. */
+static void
+on_late_event(IpyboxSession *session, const IpyboxEvent *event, gpointer data)
+{
+    if (!ipybox_event_get_is_late(event)) {
+        g_assert_cmpint(ipybox_event_get_execution_count(event), ==, 0);
+        return;
+    }
+    const char *text = ipybox_event_get_text(event);
+    if (text == NULL)
+        text = ipybox_event_get_bundle_text(event);
+    g_string_append_printf(data, "%d %" PRId64 "=%s|", ipybox_event_get_type(event),
+                           ipybox_event_get_execution_count(event), text != NULL ? text : "");
+}
+
+static void
+test_late_output(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autoptr(GString) late = g_string_new(NULL), late_of_cell = g_string_new(NULL);
+    IpyboxSessionOptions options = session_options(&fixture);
+    options.on_event = on_late_event;
+    options.user_data = late;
+    IpyboxSession *session = new_session(&fixture, &options);
+    assert_prints(session, "x = 1", "");
+    assert_prints(session,
+                  "import threading\ngo, done = threading.Event(), threading.Event()\n"
+                  "def work():\n    go.wait()\n    print('out')\n    display('shown')\n"
+                  "    done.set()\nthreading.Thread(target=work).start()",
+                  "");
+    g_assert_cmpstr(late->str, ==, "");
+    IpyboxExecuteOptions cell = IPYBOX_EXECUTE_OPTIONS_INIT;
+    cell.on_event = on_late_event;
+    cell.user_data = late_of_cell;
+    g_autoptr(IpyboxResult) result =
+        ipybox_session_execute(session, "go.set(); done.wait(); None", &cell, NULL, NULL);
+    g_assert_true(ipybox_result_check(result, NULL));
+    g_autofree char *display = g_strdup_printf("%d 2='shown'|", IPYBOX_EVENT_DISPLAY);
+    g_autofree char *all = g_strdup_printf("%d 2=out\n|%s", IPYBOX_EVENT_STDOUT, display);
+    g_assert_cmpstr(late->str, ==, all);
+    /* The cell that runs has it, too, without marks. */
+    g_assert_cmpstr(late_of_cell->str, ==, display);
+    g_assert_nonnull(strstr(ipybox_result_get_text(result), "out\n"));
+    g_assert_nonnull(strstr(ipybox_result_get_text(result), "'shown'"));
+    ipybox_session_free(session);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -635,6 +687,7 @@ main(int argc, char **argv)
     add_test("/cells/lost", test_lost);
     add_test("/cells/strings-of-python", test_strings_of_python);
     add_test("/cells/events-in-order", test_events_in_order);
+    add_test("/cells/late-output", test_late_output);
     add_test("/cells/bundle", test_bundle);
     add_test("/cells/bundle-text", test_bundle_text);
     add_test("/cells/cancelled-before", test_cancelled_before);

@@ -73,6 +73,27 @@ test_streams(Fixture *fixture, const void *data)
     assert_outputs(fixture, 0, "out:abc|err:d|out:e|E|out:f|");
 }
 
+/* A line before it, and one after it, if the cell writes again. */
+static void
+test_unknown(Fixture *fixture, const void *data)
+{
+    IpbOutputs *outputs = fixture->outputs;
+    ipb_outputs_set_unknown(outputs, 0, false);
+    ipb_outputs_add_text(outputs, 0, false, "a");
+    for (int i = 0; i < 2; i++) {
+        ipb_outputs_set_unknown(outputs, 0, true);
+        ipb_outputs_add_text(outputs, 0, false, "b\n");
+    }
+    ipb_outputs_set_unknown(outputs, 0, false);
+    ipb_outputs_add_text(outputs, 0, true, "c");
+    ipb_outputs_set_unknown(outputs, 0, true);
+    g_assert_true(show(fixture, 0, "{\"text/plain\":\"d\"}", NULL, NULL));
+    assert_outputs(fixture, 0,
+                   "out:a\n[ipybox] written by code of an unknown cell:\nb\nb\n"
+                   "[ipybox] written by this cell:\n|err:c|"
+                   "out:[ipybox] written by code of an unknown cell:\n|{\"text/plain\":\"d\"}|");
+}
+
 static void
 test_clear(Fixture *fixture, const void *data)
 {
@@ -145,6 +166,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add("/outputs/streams", Fixture, NULL, set_up, test_streams, tear_down);
+    g_test_add("/outputs/unknown", Fixture, NULL, set_up, test_unknown, tear_down);
     g_test_add("/outputs/clear", Fixture, NULL, set_up, test_clear, tear_down);
     g_test_add("/outputs/updates", Fixture, NULL, set_up, test_updates, tear_down);
     g_test_add("/outputs/wrong-bundles", Fixture, NULL, set_up, test_wrong_bundles, tear_down);

@@ -20,6 +20,15 @@ add_bundle(IpbCellText *text, const char *bundle, const char *image_path)
 }
 
 static void
+add_late_bundle(IpbCellText *text, const char *bundle)
+{
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse(bundle, strlen(bundle), &IPB_JSON_LIMITS_SMALL, NULL);
+    ipb_cell_text_add(
+        text, &(IpbEvent){.type = IPB_EVENT_DISPLAY, .is_late = true, .data = ipb_json_root(doc)});
+}
+
+static void
 check(const IpbCellText *text, const char *wanted)
 {
     g_autofree char *got = ipb_cell_text_get(text);
@@ -72,6 +81,32 @@ test_joined(void)
     check(text, "a12\nlate");
     g_autofree char *raw = ipb_cell_text_get_raw(text);
     g_assert_cmpstr(raw, ==, " \n  a12\nlate\n");
+}
+
+/* Lines of their own say where output of cells that have ended begins and ends. */
+static void
+test_late_marks(void)
+{
+    static const char BEGIN[] = "[ipybox] written after its cell had ended:\n";
+    static const char END[] = "[ipybox] written by this cell:\n";
+    g_autoptr(IpbCellText) text = ipb_cell_text_new(SIZE_MAX);
+    ipb_cell_text_mark_late(text);
+    add(text, IPB_EVENT_STDOUT, "a");
+    add(text, IPB_EVENT_LATE_OUTPUT, "");
+    check(text, "a");
+    add(text, IPB_EVENT_LATE_OUTPUT, "late");
+    add(text, IPB_EVENT_LATE_OUTPUT, "more");
+    add(text, IPB_EVENT_STDERR, "");
+    add_late_bundle(text, "{\"image/png\":\"x\"}");
+    add_late_bundle(text, "{\"text/plain\":\"shown\"}");
+    add(text, IPB_EVENT_NOTICE, "[ipybox] n");
+    g_autofree char *first = g_strconcat("a\n", BEGIN, "late\nmore\nshown", NULL);
+    check(text, first);
+    add_bundle(text, "{\"text/plain\":\"1\"}", NULL);
+    add_late_bundle(text, "{\"text/plain\":\"2\"}");
+    add(text, IPB_EVENT_STDOUT, "3");
+    g_autofree char *all = g_strconcat(first, "\n", END, "1\n", BEGIN, "2\n", END, "3", NULL);
+    check(text, all);
 }
 
 /* Notices are kept apart from the text, except for those that ipybox 0.9 puts into it. */
@@ -155,6 +190,7 @@ main(int argc, char **argv)
     g_test_add_func("/session/cell-text/pieces", test_pieces);
     g_test_add_func("/session/cell-text/joined", test_joined);
     g_test_add_func("/session/cell-text/joined-without-updates", test_joined_without_updates);
+    g_test_add_func("/session/cell-text/late-marks", test_late_marks);
     g_test_add_func("/session/cell-text/notices", test_notices);
     g_test_add_func("/session/cell-text/limit", test_limit);
     g_test_add_func("/session/cell-text/error", test_error);

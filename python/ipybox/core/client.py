@@ -55,6 +55,12 @@ class Handler:
     def on_log(self, level: int, text: str) -> None:
         """Called for each line of the session's log."""
 
+    def on_late_output(self, params: dict[str, Any]) -> None:
+        """Called for each piece of late output of the session, if it is watched."""
+
+    def on_core_ended(self, error: CoreError) -> None:
+        """Called once for a session that was not closed before the core ended."""
+
     def on_message(self, message: dict[str, Any]) -> None:
         """Called for each message of a WebSocket: `text` or `base64`."""
 
@@ -354,6 +360,11 @@ class Core:
                 approval = self._approvals.pop(params["id"], None)
             if approval is not None:
                 approval.withdraw()
+        elif method == "session.late_output":
+            with self._lock:
+                handler = self._sessions.get(params["session"])
+            if handler is not None:
+                handler.on_late_output(params)
         elif method == "log":
             self._dispatch_log(params)
         elif method in ("websocket.message", "websocket.closed"):
@@ -426,12 +437,17 @@ class Core:
             requests, self._requests = self._requests, {}
             approvals, self._approvals = self._approvals, {}
             sockets, self._sockets = self._sockets, {}
+            sessions = list(self._sessions.values())
         steps: list[Callable[[], None]] = [approval.withdraw for approval in approvals.values()]
         steps += [
             partial(handler.on_done, None, make_error(error.kind, str(error)))
             for handler in requests.values()
         ]
         steps += [partial(handler.on_closed, 1006, str(error)) for handler in sockets.values()]
+        steps += [
+            partial(handler.on_core_ended, make_error(error.kind, str(error)))
+            for handler in sessions
+        ]
         for step in steps:
             try:
                 step()

@@ -13,6 +13,7 @@
 #include "mcp/messages.h"
 #include "serve/conversation.h"
 #include "serve/mcp/elicitation.h"
+#include "serve/mcp/late-log.h"
 #include "serve/mcp/tools.h"
 
 /* Newest first. The first is offered to a client that asks for an unknown one. */
@@ -24,6 +25,8 @@ static const char INSTRUCTIONS[] = "Runs Python in a stateful IPython kernel. Re
                                    "and Result where the tool describes its result). Variables, "
                                    "imports and definitions persist between cells until reset.";
 
+static const char CAPABILITIES[] = "{\"logging\":{},\"tools\":{}}";
+
 struct IpbMcpServer {
     IpbMcpServerOptions options;
     IpbSession *session;
@@ -32,6 +35,7 @@ struct IpbMcpServer {
     IpbRpcPeer *peer;
     IpbMcpTools *tools;
     IpbElicitation *elicitation;
+    IpbLateLog *late_log;
     /* NULL: not initialized */
     const char *revision;
     bool is_ending;
@@ -79,7 +83,7 @@ handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "protocolVersion", revision);
     ipb_json_key(writer, "capabilities");
-    ipb_json_write_raw(writer, "{\"tools\":{}}", strlen("{\"tools\":{}}"));
+    ipb_json_write_raw(writer, CAPABILITIES, strlen(CAPABILITIES));
     ipb_json_key(writer, "serverInfo");
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "name", "ipybox");
@@ -102,6 +106,19 @@ handle_list(IpbMcpServer *server, IpbRpcRequest *request)
 }
 
 static void
+handle_set_level(IpbMcpServer *server, IpbRpcRequest *request)
+{
+    const char *level = ipb_json_get_string(ipb_rpc_request_params(request), "level");
+    if (ipb_late_log_set_level(server->late_log, level))
+        ipb_rpc_request_reply(request, "{}", 2);
+    else
+        ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,
+                             "logging/setLevel: params.level must be one of debug, info, notice, "
+                             "warning, error, critical, alert, emergency",
+                             NULL);
+}
+
+static void
 on_request(IpbRpcRequest *request, void *data)
 {
     IpbMcpServer *server = data;
@@ -116,6 +133,8 @@ on_request(IpbRpcRequest *request, void *data)
         handle_list(server, request);
     } else if (g_str_equal(method, "tools/call")) {
         ipb_mcp_tools_call(server->tools, request);
+    } else if (g_str_equal(method, "logging/setLevel")) {
+        handle_set_level(server, request);
     } else {
         g_autofree char *message = g_strdup_printf("no such method: %s", method);
         ipb_rpc_request_fail(request, IPB_RPC_METHOD_NOT_FOUND, message, NULL);
@@ -210,6 +229,14 @@ on_session_log(const char *level, const char *text, void *data)
     log_text(data, level, text);
 }
 
+static void
+on_late_event(const IpbEvent *event, void *data)
+{
+    IpbMcpServer *server = data;
+    if (!server->is_ending)
+        ipb_late_log_add(server->late_log, event);
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 
 IpbMcpServer *
@@ -240,6 +267,8 @@ ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *option
     server->conversation = ipb_conversation_new(loop, channel, &FUNCS, server);
     server->peer = ipb_conversation_peer(server->conversation);
     server->elicitation = ipb_elicitation_new(server->peer, server->session);
+    server->late_log = ipb_late_log_new(loop, server->conversation);
+    ipb_session_watch_late_output(server->session, on_late_event, server);
     server->tools = ipb_mcp_tools_new(loop, server->session, server->elicitation,
                                       options->offers_register, on_progress, server);
     return server;
@@ -266,6 +295,7 @@ ipb_mcp_server_free(IpbMcpServer *server, unsigned flush_ms)
     ipb_session_free(server->session);
     ipb_mcp_tools_free(server->tools); /* answers requests in flight */
     ipb_elicitation_free(server->elicitation);
+    ipb_late_log_free(server->late_log);
     ipb_conversation_finish(server->conversation, flush_ms);
     ipb_conversation_free(server->conversation);
     g_free(server);

@@ -204,6 +204,7 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
     }
     call->max_output_chars = (size_t) max_chars;
     call->text = ipb_cell_text_new(call->max_output_chars);
+    ipb_cell_text_mark_late(call->text);
     call->cancel = cancel_cell;
     g_autoptr(GError) error = NULL;
     const IpbCellOptions options = {

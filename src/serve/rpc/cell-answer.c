@@ -4,6 +4,7 @@
  */
 #include "serve/rpc/cell-answer.h"
 
+#include "kernel/bundle-text.h"
 #include "session/cell-text.h"
 
 /* Bytes of MIME bundles in an answer; later ones are left out. */
@@ -159,6 +160,46 @@ ipb_rpc_cell_answer_send(const IpbRpcCellAnswer *answer, const IpbEvent *event,
         ipb_json_member_string(writer, "text", added);
         ipb_rpc_client_send_event(client, writer);
     }
+}
+
+/* --- late events ----------------------------------------------------------------------------- */
+
+/* Unlike in a cell's events, the text of a display is one of its members: the client does not
+ * collect the text of late events. */
+static void
+write_late_event(IpbJsonWriter *writer, const IpbEvent *event)
+{
+    if (event->type == IPB_EVENT_STDOUT || event->type == IPB_EVENT_STDERR) {
+        ipb_json_member_string(writer, "type", "text");
+        ipb_json_member_string(writer, "stream", stream_name(event->type));
+        ipb_json_member_string(writer, "text", event->text);
+        return;
+    }
+    ipb_json_member_string(writer, "type", ipb_event_name(event->type));
+    write_members(writer, event);
+    if (event->data != NULL) {
+        g_autofree char *text = ipb_bundle_text(event->data);
+        ipb_json_member_string(writer, "text", text);
+    }
+}
+
+void
+ipb_rpc_send_late_event(IpbRpcClient *client, const char *session, const IpbEvent *event)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "session", session);
+    ipb_json_key(writer, "execution_count");
+    if (event->execution_count > 0)
+        ipb_json_write_int(writer, event->execution_count);
+    else
+        ipb_json_write_null(writer);
+    ipb_json_key(writer, "event");
+    ipb_json_begin_object(writer);
+    write_late_event(writer, event);
+    ipb_json_end_object(writer);
+    ipb_json_end_object(writer);
+    ipb_rpc_client_notify(client, "session.late_output", writer);
 }
 
 /* --- the answer ------------------------------------------------------------------------------ */

@@ -27,5 +27,8 @@ IpbJsonWriter *ipb_rpc_cell_answer_write(const IpbRpcCellAnswer *answer, const I
                                          bool is_cancelled);
 void ipb_rpc_cell_answer_free(IpbRpcCellAnswer *answer);
 
+/* Notifies the client of a late event: of output of a cell that has ended. @session: its id. */
+void ipb_rpc_send_late_event(IpbRpcClient *client, const char *session, const IpbEvent *event);
+
 /* The most characters of a text: a message stays below 128 MiB, however they are escaped. */
 #define IPB_RPC_MAX_TEXT_CHARS (16 * 1024 * 1024)

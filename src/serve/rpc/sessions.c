@@ -483,6 +483,24 @@ session_resume(void *group, IpbRpcRequest *request, IpbRpcParams *params)
 }
 
 static void
+on_late_event(const IpbEvent *event, void *data)
+{
+    Session *session = data;
+    ipb_rpc_send_late_event(session->client, session->id, event);
+}
+
+static void
+session_watch_late_output(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    bool watches = ipb_rpc_params_bool(params, "watch", true);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    ipb_session_watch_late_output(session->core, watches ? on_late_event : NULL, session);
+    ipb_rpc_reply_empty(request);
+}
+
+static void
 on_reset(void *data)
 {
     ipb_rpc_pending_reply_empty(data);
@@ -654,6 +672,7 @@ const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
     {"session.interrupt", session_interrupt},
     {"session.pause", session_pause, .takes_notifications = true},
     {"session.resume", session_resume, .takes_notifications = true},
+    {"session.watch_late_output", session_watch_late_output, .takes_notifications = true},
     {"session.reset", session_reset, .cancel_mode = IPB_RPC_CANCEL_NEVER},
     {"session.register", session_register},
     {"session.install", session_install},

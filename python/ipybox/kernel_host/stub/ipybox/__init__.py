@@ -37,6 +37,7 @@ SDK_NAMES = frozenset(
         "InputRequest",
         "KernelClient",
         "KernelGateway",
+        "LateOutput",
         "MCPClient",
         "ToolServer",
         "Transfer",
