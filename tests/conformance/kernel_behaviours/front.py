@@ -7,11 +7,12 @@ import re
 import time
 from collections.abc import Callable
 from queue import Empty
+from subprocess import DEVNULL
 from typing import Any
 
 from jupyter_client import BlockingKernelClient, KernelManager
 
-TIMEOUT = 60.0
+TIMEOUT = 20.0
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -86,22 +87,18 @@ class Cell:
 
 def quote(text: str) -> str:
     """As code in Markdown, on one line."""
-    text = COLOUR.sub("", text).rstrip("\n").replace("\n", "⏎").replace("\t", "⇥")
+    text = COLOUR.sub("", text).replace("\r", "").rstrip("\n").replace("\n", "⏎").replace("\t", "⇥")
     return f"`{text}`"
 
 
 class Front:
-    def __init__(self, name: str, **options: Any) -> None:
-        self.name = name
+    def __init__(self, name: str) -> None:
         self.manager = KernelManager(kernel_name=name)
-        self.manager.start_kernel(**options)
+        # What the kernel writes there is not output of cells.
+        self.manager.start_kernel(stdout=DEVNULL, stderr=DEVNULL)
         self.client: BlockingKernelClient = self.manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=TIMEOUT)
-
-    @property
-    def is_ours(self) -> bool:
-        return self.name == "ipybox"
 
     def send(self, code: str, **options: Any) -> str:
         return self.client.execute(code, **{"allow_stdin": False, **options})
@@ -141,7 +138,9 @@ class Front:
         return Cell(messages, self._reply(msg_id))
 
     def _reply(self, msg_id: str) -> dict[str, Any]:
+        deadline = time.monotonic() + TIMEOUT
         while True:
+            assert time.monotonic() < deadline, "there is no reply"
             try:
                 reply = self.client.get_shell_msg(timeout=1 if self.manager.is_alive() else 0.2)
             except Empty:
@@ -168,6 +167,22 @@ class Front:
         """The content of the reply to a request: complete, inspect, is_complete, history."""
         call = getattr(self.client, method)
         return call(*args, reply=True, timeout=TIMEOUT, **options)["content"]
+
+    def ask_is_complete(self, code: str) -> dict[str, Any]:
+        return self._reply(self.client.is_complete(code))
+
+    def ends_soon(self) -> bool:
+        """Whether the kernel's process ends within two seconds. A kernel that does not is used."""
+        deadline = time.monotonic() + 2
+        while self.manager.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not self.manager.is_alive()
+
+    def wait_for_end(self) -> None:
+        deadline = time.monotonic() + TIMEOUT
+        while self.manager.is_alive():
+            assert time.monotonic() < deadline, "the kernel does not end"
+            time.sleep(0.02)
 
     def stop(self) -> None:
         self.client.stop_channels()
