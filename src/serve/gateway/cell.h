@@ -23,8 +23,8 @@ typedef struct {
     /* The front end sees the process of the kernel end. As with other kernels then, no reply comes,
      * only the error that says why. */
     bool ends_with_kernel;
-    /* The reply was sent, or none comes: free the cell. @aborts: requests of the same client that wait behind it
-     * are to be aborted. */
+    /* The reply was sent, or none comes: free the cell. @aborts: requests of the same client that
+     * wait behind it are to be aborted. */
     void (*on_done)(bool aborts, void *data);
     void *data;
 } IpbGatewayCellOptions;

@@ -97,7 +97,7 @@ cell("stdin_read", "`sys.stdin.read()`", "import sys\nsys.stdin.read()")
 
 @row(
     "stdout, stderr and stdout again, without a flush: is the order kept?",
-    "ipykernel collects what is printed, for each stream. In ipybox what is printed keeps its order.",
+    "ipykernel collects what is printed, for each stream. ipybox keeps the order.",
 )
 def order_of_streams(front: Front) -> str:
     code = "import sys\nfor i in range(3):\n    print(i)\n    print(-i, file=sys.stderr)"
@@ -321,7 +321,7 @@ cell(
 
 @row(
     "a variable of the front end's environment: `os.environ.get('MY_VARIABLE')`",
-    "Secrets of the front end are not for cells. A kernel gets variables that begin with `KERNEL_ENV_`.",
+    "Secrets of the front end are not for cells. Kernels get those named `KERNEL_ENV_…`.",
 )
 def inherited_variable(front: Front) -> str:
     return front.run("import os\nprint(os.environ.get('MY_VARIABLE'))").stdout.strip()
@@ -381,7 +381,7 @@ cell("bash", "`%%bash`", "%%bash\necho one\necho two >&2")
 
 @row(
     "`%pip --version`: ends with a note to restart the kernel",
-    "A package can be imported at once. Only if an older version was imported, a restart is needed.",
+    "A package can be imported at once, unless an older version was imported.",
 )
 def pip(front: Front) -> str:
     return "yes" if "restart the kernel" in front.run("%pip --version").stdout else "no"
