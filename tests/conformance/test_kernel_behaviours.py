@@ -19,6 +19,7 @@ import harness
 import pytest
 
 HERE = Path(__file__).parent / "kernel_behaviours"
+SUITES = Path(__file__).parent / "jupyter_suites"
 OBSERVED = HERE / "observed.json"
 DOCUMENT = harness.ROOT / "docs/jupyter-kernel.md"
 PYTHON = harness.CACHE / "jupyter-suites/bin/python"
@@ -31,8 +32,17 @@ HEAD = """\
 
 This is what people meet in notebooks, with `ipybox kernel` and with ipykernel 7. A test runs each
 row on both kernels (`tests/conformance/test_kernel_behaviours.py`), and this page is made from what
-it saw. ⏎ is the end of a line. The other differences are those that ipykernel's and nbclient's own
-tests find (`tests/conformance/jupyter_suites/exceptions.txt`).
+it saw. ⏎ is the end of a line.
+"""
+
+SUITES_HEAD = """
+## What the tests of other projects find
+
+These tests run with `ipybox kernel` as the kernel `python3`
+(`tests/conformance/test_jupyter_suites.py`). Skipped tests are not counted.
+
+| suite | version | ipykernel passes | ipybox passes |
+|---|---|---|---|
 """
 
 
@@ -86,7 +96,28 @@ def make_document(rows: list[dict[str, str | None]]) -> str:
     lines += ["", "## What is the same", ""]
     for row in same:
         lines += item("- ", f"{row['what']}: {row['ipybox']}".replace("?: ", "? "))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + describe_suites()
+
+
+def describe_suites() -> str:
+    """From the files of test_jupyter_suites.py."""
+    suites = json.loads((SUITES / "ipykernel.json").read_text())
+    failures: dict[str, list[str]] = {}
+    numbers = dict.fromkeys(suites, 0)
+    for line in (SUITES / "exceptions.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            test, _, reason = line.partition(": ")
+            suite, _, name = test.partition(" ")
+            numbers[suite] += 1
+            failures.setdefault(reason, []).append(f"`{name.strip('()')}`")
+    text = SUITES_HEAD
+    for suite, recorded in suites.items():
+        passed = recorded["passed"]
+        text += f"| {suite} | {recorded['version']} | {passed} | {passed - numbers[suite]} |\n"
+    lines = ["", "The others, and why they fail:", ""]
+    for reason, names in failures.items():
+        lines += item("- ", f"{reason}: {', '.join(names)}")
+    return text + "\n".join(lines) + "\n"
 
 
 def item(prefix: str, text: str | None) -> list[str]:
