@@ -66,6 +66,9 @@ verify-long: all
 	@.venv/bin/python scripts/check-kernels
 	@.venv/bin/python scripts/check-races
 	@.venv/bin/python scripts/check-git-tests
+	@scripts/test-setup jupyter-suites
+	@IPYBOX_TEST_IPYKERNEL=1 .venv/bin/python -m pytest -q -n 2 \
+	    tests/conformance/test_jupyter_suites.py
 
 docs: build/build.ninja
 	@scripts/packages man docs

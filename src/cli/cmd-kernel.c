@@ -3,6 +3,7 @@
  * `ipybox kernel`: a kernel for a Jupyter front end, which starts it, over ZeroMQ.
  */
 #include <signal.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "cli/cli.h"
@@ -16,6 +17,7 @@ typedef struct {
     IpbKernelArguments kernel;
     IpbApprovalArguments approval;
     char *log_level;
+    char *history_file; /* only `:memory:` */
 } KernelArguments;
 
 typedef struct {
@@ -123,6 +125,11 @@ check_arguments(const KernelArguments *arguments, int argc, char **argv, GError 
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                             "give the connection file of the front end: -f FILE. Front ends start "
                             "this program themselves, after `ipybox kernelspec install`");
+    else if (arguments->history_file != NULL && strcmp(arguments->history_file, ":memory:") != 0)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "--HistoryManager.hist_file can only be :memory:, because kernels keep their "
+                    "history in memory; it was %s",
+                    arguments->history_file);
     else
         return ipb_approval_arguments_check(&arguments->approval, error) &&
                (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error));
@@ -148,6 +155,9 @@ run_kernel(int argc, char **argv)
         IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
         IPB_OPTION_AUDIT_LOG(&arguments.approval),
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
+        /* nbclient and papermill give this to each kernel whose name is python3. */
+        {"HistoryManager.hist_file", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING,
+         &arguments.history_file, NULL, NULL},
         G_OPTION_ENTRY_NULL,
     };
     int status;
@@ -161,6 +171,7 @@ run_kernel(int argc, char **argv)
     ipb_kernel_arguments_clear(&arguments.kernel);
     ipb_approval_arguments_clear(&arguments.approval);
     g_free(arguments.log_level);
+    g_free(arguments.history_file);
     return status;
 }
 

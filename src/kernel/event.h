@@ -135,6 +135,9 @@ typedef struct {
     const IpbComm *comm;
     /* READY: "module: error" for each module that could not be preloaded; or NULL */
     const char *const *preload_failures;
+    /* ERROR: the parts of the traceback, an array of strings, or NULL: it has one. With newlines
+     * between them they are the text. Only kernels with a rich client send them. */
+    const IpbJson *parts;
 } IpbEvent;
 
 typedef void (*IpbEventFunc)(const IpbEvent *event, void *data);

@@ -19,6 +19,7 @@
 #define MAX_PROMPT (256u * 1024)
 /* Of the payload of a cell: its items, and its bytes of JSON. */
 #define MAX_PAYLOAD_ITEMS 16
+#define MAX_TRACEBACK_PARTS 1000
 #define MAX_PAYLOAD_SIZE (8u * 1024 * 1024)
 
 static const char *
@@ -155,6 +156,24 @@ parse_result(IpbMessage *message, GError **error)
     return parse_bundle(message, error);
 }
 
+/* Of a traceback. */
+static bool
+parse_parts(IpbMessage *message, GError **error)
+{
+    const IpbJson *parts = ipb_json_get(root(message), "parts");
+    if (parts == NULL)
+        return true;
+    if (!ipb_json_is(parts, IPB_JSON_ARRAY) || ipb_json_length(parts) > MAX_TRACEBACK_PARTS)
+        return set_breach(message, "with \"parts\" that are not an array of 1000 strings at most",
+                          error);
+    IPB_JSON_FOREACH (part, parts) {
+        if (!ipb_json_is(part, IPB_JSON_STRING))
+            return set_breach(message, "with an item of \"parts\" that is not a string", error);
+    }
+    message->event.parts = parts;
+    return true;
+}
+
 static bool
 parse_error(IpbMessage *message, GError **error)
 {
@@ -167,7 +186,7 @@ parse_error(IpbMessage *message, GError **error)
     if (event->ename == NULL || event->evalue == NULL || event->text == NULL)
         return set_breach(message, "without the strings \"ename\", \"evalue\", \"traceback\"",
                           error);
-    return true;
+    return parse_parts(message, error);
 }
 
 /* What the front end is asked to do. What an item means is between code in the kernel and the front

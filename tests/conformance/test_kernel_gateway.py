@@ -38,7 +38,7 @@ PARTS = {"TestDefaults": 19, "not TestDefaults": 9}
 
 def run_tests(server: str, ipybox: str, tmp_path: Path, *options: str) -> dict[str, bool]:
     """Which tests passed, by their names without parameters."""
-    sdist = harness.existing(PLACE / "sdist/tests" / MODULE).parent
+    sdist = harness.existing(PLACE / "sdists/jupyter_kernel_gateway/tests" / MODULE).parent
     shutil.copytree(sdist, tmp_path / "tests")
     shutil.copy(HERE / "fixture.py", tmp_path / "tests/conftest.py")
     report = tmp_path / "report.xml"

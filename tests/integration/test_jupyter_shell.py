@@ -48,6 +48,10 @@ def test_colour_at_the_gateway(gateway: Gateway) -> None:
         traceback = error_of(client.run("def f():\n    return 1 / 0\nf()"))
         assert ESCAPE.search(traceback)
         assert "return 1 / 0" in ESCAPE.sub("", traceback)
+        # As in ipykernel: a line, the name, two frames, the error.
+        (error,) = contents(client.run("def f():\n    return 1 / 0\nf()"), "error")
+        assert len(error["traceback"]) == 5
+        assert "Cell In[2], line 3" in ESCAPE.sub("", error["traceback"][2])
         assert "\x1b" not in ESCAPE.sub("", traceback)
         data = client.ask("inspect_request", {"code": "print", "cursor_pos": 5})["data"]
         assert ESCAPE.search(data["text/plain"])
@@ -96,6 +100,8 @@ def test_errors_of_each_kind(rich: Kernel, kernel: Kernel, code: str) -> None:
     plain = only_error(kernel.run(code))
     (coloured,) = rich.run(code).errors
     assert ESCAPE.sub("", coloured["traceback"]) == plain["traceback"]
+    assert "\n".join(coloured.get("parts", [coloured["traceback"]])) == coloured["traceback"]
+    assert "parts" not in plain
     assert coloured["ename"] == plain["ename"]
 
 

@@ -170,6 +170,15 @@ def test_files_that_are_no_connection_files(run_ipybox, place) -> None:
     assert "kernelspec install" in run_ipybox("kernel").stderr
 
 
+def test_the_option_that_nbclient_gives_to_python3(run_ipybox, place) -> None:
+    """It is accepted, since the history is in memory: the error is about the missing file."""
+    missing = str(place.workspace / "missing.json")
+    done = run_ipybox("kernel", "-f", missing, "--HistoryManager.hist_file=:memory:")
+    assert "missing.json" in done.stderr and "HistoryManager" not in done.stderr
+    done = run_ipybox("kernel", "-f", missing, "--HistoryManager.hist_file=history.sqlite")
+    assert done.returncode == 2 and "can only be :memory:" in done.stderr
+
+
 def test_kernelspecs(run_ipybox, place) -> None:
     prefix = place.workspace / "prefix"
     config = place.workspace / "sandbox.json"

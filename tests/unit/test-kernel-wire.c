@@ -185,6 +185,7 @@ test_messages(void)
     g_assert_true(shown.event.is_shown);
 }
 
+#define ERROR_WITH "{\"cell\":1,\"ename\":\"E\",\"evalue\":\"\",\"traceback\":\"a\",\"parts\":"
 #define DONE_WITH                                                                                  \
     "{\"cell\":1,\"status\":\"error\",\"execution_count\":1,\"cwd\":\"/\",\"payload\":"
 
@@ -388,6 +389,8 @@ test_message_breach(void)
         {IPB_FRAME_RESULT, "{\"cell\":1,\"data\":{}}"},
         {IPB_FRAME_RESULT, "{\"cell\":1,\"execution_count\":1,\"data\":{},\"display_id\":1}"},
         {IPB_FRAME_ERROR, "{\"cell\":1,\"ename\":\"E\",\"evalue\":1,\"traceback\":\"\"}"},
+        {IPB_FRAME_ERROR, ERROR_WITH "{}}"},
+        {IPB_FRAME_ERROR, ERROR_WITH "[\"a\",1]}"},
         {IPB_FRAME_HELLO, "{\"version\":2}"},
         {IPB_FRAME_DONE, "{\"cell\":1,\"status\":\"ok\",\"execution_count\":1,\"cwd\":\"/\","
                          "\"user_expressions\":[]}"},

@@ -22,7 +22,7 @@ struct IpbGatewayCell {
     IpbGatewayQuestions *questions;
     char *ename; /* of its first error; NULL: it has none */
     char *evalue;
-    char *traceback;
+    char *traceback; /* JSON: an array of strings */
 };
 
 static IpbJsonWriter *
@@ -115,27 +115,41 @@ write_error(IpbJsonWriter *writer, const IpbGatewayCell *cell)
     ipb_json_member_string(writer, "ename", cell->ename);
     ipb_json_member_string(writer, "evalue", cell->evalue);
     ipb_json_key(writer, "traceback");
+    ipb_json_write_raw(writer, cell->traceback, strlen(cell->traceback));
+}
+
+static char *
+write_traceback(const char *text, const IpbJson *parts)
+{
+    size_t size;
+    IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_array(writer);
-    ipb_json_write_string(writer, cell->traceback);
+    if (parts == NULL)
+        ipb_json_write_string(writer, text);
+    IPB_JSON_FOREACH (part, parts)
+        ipb_json_write_value(writer, part);
     ipb_json_end_array(writer);
+    return ipb_json_writer_finish(writer, &size);
 }
 
 /* The first error of a cell counts. Returns whether this is it. */
 static bool
-keep_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback)
+keep_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback,
+           const IpbJson *parts)
 {
     if (cell->ename != NULL)
         return false;
     cell->ename = g_strdup(ename != NULL ? ename : "Error");
     cell->evalue = g_strdup(evalue != NULL ? evalue : "");
-    cell->traceback = g_strdup(traceback != NULL ? traceback : "");
+    cell->traceback = write_traceback(traceback != NULL ? traceback : "", parts);
     return true;
 }
 
 static void
-send_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback)
+send_error(IpbGatewayCell *cell, const char *ename, const char *evalue, const char *traceback,
+           const IpbJson *parts)
 {
-    if (!keep_error(cell, ename, evalue, traceback))
+    if (!keep_error(cell, ename, evalue, traceback, parts))
         return;
     IpbJsonWriter *writer = new_object();
     write_error(writer, cell);
@@ -179,7 +193,8 @@ end_cell(IpbGatewayCell *cell, const IpbEvent *event)
     /* Cells that wait behind a failed one were written for its success. */
     bool aborts = !cell->is_comm && cell->ename != NULL &&
                   ipb_json_get_bool(content_of(cell), "stop_on_error", true);
-    if (!cell->is_comm)
+    bool is_dead = event != NULL && event->status == IPB_CELL_LOST;
+    if (!cell->is_comm && !(is_dead && cell->options.ends_with_kernel))
         answer_execution(cell, event);
     cell->options.on_done(aborts, cell->options.data); /* frees it */
 }
@@ -193,17 +208,17 @@ on_done(IpbGatewayCell *cell, const IpbEvent *event)
     case IPB_CELL_OK:
         break;
     case IPB_CELL_ERROR: /* usually the ERROR event was sent before */
-        send_error(cell, "Error", event->text, event->text);
+        send_error(cell, "Error", event->text, event->text, NULL);
         break;
     case IPB_CELL_CANCELLED:
     case IPB_CELL_INTERRUPTED:
     case IPB_CELL_TIMEOUT:
-        send_error(cell, "KeyboardInterrupt", event->text, event->text);
+        send_error(cell, "KeyboardInterrupt", event->text, event->text, NULL);
         break;
     case IPB_CELL_LOST:
-        send_error(cell, "DeadKernelError", event->text, event->text);
+        send_error(cell, "DeadKernelError", event->text, event->text, NULL);
         /* Front ends take this for a death, even while they wait for a restart of their own. */
-        if (!cell->ends_by_restart)
+        if (!cell->ends_by_restart && !cell->options.ends_with_kernel)
             ipb_gateway_publisher_send_status(cell->publisher, "restarting", parent_of(cell));
         *cell->options.execution_count = 0;
         break;
@@ -248,9 +263,9 @@ on_event(const IpbEvent *event, void *data)
         break;
     case IPB_EVENT_ERROR:
         if (event->is_shown) /* the reply reports it */
-            keep_error(cell, event->ename, event->evalue, event->text);
+            keep_error(cell, event->ename, event->evalue, event->text, NULL);
         else
-            send_error(cell, event->ename, event->evalue, event->text);
+            send_error(cell, event->ename, event->evalue, event->text, event->parts);
         break;
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_READY:
@@ -355,7 +370,7 @@ ipb_gateway_cell_start(IpbGatewayCell *cell)
         g_set_error_literal(&error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                             "content.code must be a string (without NUL)");
     if (error != NULL || !run(cell, code, &error)) {
-        send_error(cell, "ValueError", error->message, error->message);
+        send_error(cell, "ValueError", error->message, error->message, NULL);
         end_cell(cell, NULL);
     }
 }

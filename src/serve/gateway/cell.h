@@ -21,8 +21,11 @@ typedef struct {
     const IpbGatewayRequest *request; /* borrowed until the cell is done */
     int64_t *execution_count;         /* of the kernel's last cell; updated */
     bool *has_stale_question;         /* see questions.h; updated */
-    /* The reply was sent: free the cell. @aborts: requests of the same client that wait behind it
-     * are to be aborted. */
+    /* The front end sees the process of the kernel end. As with other kernels then, no reply comes,
+     * only the error that says why. */
+    bool ends_with_kernel;
+    /* The reply was sent, or none comes: free the cell. @aborts: requests of the same client that
+     * wait behind it are to be aborted. */
     void (*on_done)(bool aborts, void *data);
     void *data;
 } IpbGatewayCellOptions;

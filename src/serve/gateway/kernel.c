@@ -521,11 +521,10 @@ execute(IpbGatewayKernel *kernel)
         .request = kernel->current,
         .execution_count = &kernel->execution_count,
         .has_stale_question = &kernel->has_stale_question,
+        .ends_with_kernel = kernel->has_one_process,
         .on_done = on_cell_done,
         .data = kernel,
     });
-    if (kernel->has_one_process)
-        ipb_gateway_cell_expect_restart(kernel->cell);
     ipb_gateway_cell_start(kernel->cell);
 }
 

@@ -193,6 +193,7 @@ class Kernel:
         shell = self._shell
         if message.get("rich", False):
             jupyter_shell.become_rich(shell)
+            self._stdin.has_rich_client = True
         shell.rules = ShellRules(
             message.get("approve_shell_cmds", False), message.get("require_shell_escape", False)
         )

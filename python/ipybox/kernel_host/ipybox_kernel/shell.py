@@ -288,13 +288,13 @@ class KernelShell(InteractiveShell):
             print(text, file=sys.stderr)
             return
         if self.output.is_connected and self._is_own_error(evalue):
-            self.send_error(etype, evalue, text)
+            self.send_error(etype, evalue, text, tracebacks.parts_of(stb, text))
             return
         if tracebacks.comes_of_interrupt(evalue):
             self.interrupts.allow_repetition()
         if self.output.is_connected and self._is_error_of_value():
             self.error_of_value = evalue
-            self._send_error(etype, evalue, text)
+            self._send_error(etype, evalue, text, tracebacks.parts_of(stb, text))
         else:
             print(text, file=sys.stderr)
 
@@ -319,13 +319,19 @@ class KernelShell(InteractiveShell):
             return False
         return bool(self.displayhook.is_showing)
 
-    def send_error(self, kind: type, value: BaseException, text: str) -> None:
+    def send_error(
+        self, kind: type, value: BaseException, text: str, parts: list[str] | None = None
+    ) -> None:
         with self.interrupts.ignored():
-            self._send_error(kind, value, text)
+            self._send_error(kind, value, text, parts)
             self.error_was_sent = True
 
-    def _send_error(self, kind: type, value: BaseException, text: str) -> None:
+    def _send_error(
+        self, kind: type, value: BaseException, text: str, parts: list[str] | None
+    ) -> None:
         payload = tracebacks.error_payload(self.output.cell, kind, value, text, self.is_rich)
+        if self.is_rich and parts is not None:
+            payload["parts"] = parts
         with self.interrupts.ignored():
             self.output.send(wire.ERROR, payload)
 

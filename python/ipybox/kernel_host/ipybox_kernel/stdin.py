@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .output import Output
 
 MAX_PROMPT_CHARS = 20_000
+NOT_ALLOWED = "this kernel has no terminal"
 
 
 class Stdin:
@@ -32,6 +33,7 @@ class Stdin:
 
     Attributes:
         is_allowed: Whether the current cell may ask.
+        has_rich_client: Whether the front end is one of Jupyter's.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Stdin:
                 the answers.
         """
         self.is_allowed = False
+        self.has_rich_client = False
         self._output = output
         self._interrupts = interrupts
         self._receive = receive
@@ -92,11 +95,16 @@ class Stdin:
         if self._output.is_late():
             return "its cell has ended"
         if not self.is_allowed:
-            return "this kernel has no terminal"
+            return NOT_ALLOWED
         return "another input is awaited" if self._is_waiting else None
 
     def _ask(self, function: str, prompt: str, is_password: bool) -> str:
         why = self._why_not()
+        if why == NOT_ALLOWED and self.has_rich_client:  # as in ipykernel
+            name = {"input()": "raw_input"}.get(function, "getpass")
+            raise StdinNotImplementedError(
+                f"{name} was called, but this frontend does not support input requests."
+            )
         if why is not None:
             raise StdinNotImplementedError(
                 f"{function} is not available: {why}. Put the value into the code."

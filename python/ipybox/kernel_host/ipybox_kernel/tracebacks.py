@@ -12,6 +12,7 @@ from typing import Any
 
 MAX_EVALUE = 100_000
 MAX_TRACEBACK = 1_000_000
+MAX_PARTS = 1000
 EXIT_HINT = "The kernel continues and keeps its state."
 
 _OUR_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -30,6 +31,14 @@ def error_payload(
         "evalue": clip(text_of(value), MAX_EVALUE),
         "traceback": clip(text if has_colour else _ESCAPE.sub("", text), MAX_TRACEBACK),
     }
+
+
+def parts_of(stb: Any, text: str) -> list[str] | None:
+    """IPython's parts of a traceback, such as its frames; None if they are not the text."""
+    if not isinstance(stb, list) or not 1 < len(stb) <= MAX_PARTS or len(text) > MAX_TRACEBACK:
+        return None
+    parts = [str(each) for each in stb]
+    return parts if "\n".join(parts) == text else None
 
 
 def name_of(kind: type) -> str:
