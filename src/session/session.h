@@ -160,6 +160,8 @@ void ipb_session_allow(IpbSession *session, const IpbRegistration *registration)
  * workspace) or below it. So packages generated there earlier continue to work, and servers
  * registered for another workspace cannot be reached. */
 bool ipb_session_allow_below(IpbSession *session, const char *directory, GError **error);
+/* The names of registered servers that have a package in mcptools of the workspace; sorted. */
+char **ipb_session_packages(IpbSession *session, GError **error);
 
 /* Installs a Python package for the kernel: ipb_installer_install() in session/installer.h. */
 bool ipb_session_install(IpbSession *session, const char *package, IpbInstallLineFunc on_line,

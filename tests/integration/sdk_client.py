@@ -57,6 +57,7 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
             "target_timezone='Asia/Tokyo'))\n"
             "print('21:00' in str(r))"
         )
+        described = await call(session, "describe_tools", {"query": "convert"})
         called = await call(session, "execute_ipython_cell", {"code": code})
         code = (
             "from mcptools.time import get_current_time as g\n"
@@ -93,6 +94,7 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
             {
                 "tools": tools,
                 "modules": modules,
+                "described": described,
                 "called": called,
                 "asked": asked,
                 "failed": failed,

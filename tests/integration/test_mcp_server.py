@@ -36,7 +36,7 @@ def test_initialize_needs_no_python(ipybox, place):
     broken.write_text("#!/bin/sh\nexec sleep 1000\n")
     broken.chmod(0o755)
     with McpServer(ipybox, place, "--python", str(broken)) as server:
-        assert len(server.answer(server.request("tools/list"))["result"]["tools"]) == 4
+        assert len(server.answer(server.request("tools/list"))["result"]["tools"]) == 5
 
 
 def test_broken_python_is_explained(ipybox, place):
@@ -96,6 +96,7 @@ def test_list_tools(mcp):
         "install_package",
         "execute_ipython_cell",
         "reset",
+        "describe_tools",
     ]
     by_name = {tool["name"]: tool["inputSchema"] for tool in tools}
     cell = by_name["execute_ipython_cell"]
@@ -422,7 +423,7 @@ def test_waiting_cell_can_be_cancelled(mcp, workspace):
 def test_other_requests_are_answered_while_a_cell_runs(mcp, workspace):
     id = mcp.start_tool("execute_ipython_cell", {"code": UNTIL_TOLD + "'end'"})
     assert mcp.answer(mcp.request("ping"))["result"] == {}
-    assert len(mcp.answer(mcp.request("tools/list"))["result"]["tools"]) == 4
+    assert len(mcp.answer(mcp.request("tools/list"))["result"]["tools"]) == 5
     assert id not in mcp.answers
     (workspace / "go").touch()
     assert mcp.answer(id)["result"]["content"][0]["text"] == "'end'"

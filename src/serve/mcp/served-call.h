@@ -35,6 +35,8 @@ struct IpbServedCall {
     uint64_t input; /* that was asked for; 0: none */
     IpbCellText *text;
     size_t max_output_chars;
+    /* Registrations: the client has the tool describe_tools. */
+    bool offers_describe;
     /* Installations: the package, and the queue. Only the first in the queue runs. */
     char *package;
     GQueue *installs;

@@ -13,16 +13,22 @@
 #include "mcp/messages.h"
 #include "serve/conversation.h"
 #include "serve/mcp/elicitation.h"
+#include "serve/mcp/tool-listing.h"
 #include "serve/mcp/tools.h"
 
 /* Newest first. The first is offered to a client that asks for an unknown one. */
 static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-static const char INSTRUCTIONS[] = "Runs Python in a stateful IPython kernel. Register MCP servers "
-                                   "to call their tools from code: each becomes a package "
-                                   "mcptools.<server_name> with one module per tool (Params, run, "
-                                   "and Result where the tool describes its result). Variables, "
-                                   "imports and definitions persist between cells until reset.";
+static const char INSTRUCTIONS[] =
+    "Runs Python in a stateful IPython kernel. Variables, imports and definitions persist between "
+    "cells until reset. Code calls the tools of MCP servers: each server is a package "
+    "mcptools.<server_name> with one module per tool (Params, run, and Result where the tool "
+    "describes its result).";
+static const char REGISTER_INSTRUCTIONS[] =
+    "register_mcp_server makes the package of a further server.";
+static const char DESCRIBE_INSTRUCTIONS[] =
+    "describe_tools finds tools and describes them; in cells, import mcptools and use "
+    "mcptools.search(\"words\") and mcptools.describe(\"server.tool\").";
 
 struct IpbMcpServer {
     IpbMcpServerOptions options;
@@ -63,6 +69,22 @@ negotiate(const char *asked)
     return REVISIONS[0];
 }
 
+/* They name only tools that are offered. */
+static char *
+make_instructions(const IpbMcpServer *server)
+{
+    g_autofree char *packages =
+        ipb_tool_listing_instructions(server->session, server->options.servers);
+    g_autoptr(GString) text = g_string_new(INSTRUCTIONS);
+    if (server->options.offers_register)
+        g_string_append_printf(text, " %s", REGISTER_INSTRUCTIONS);
+    if (packages != NULL)
+        g_string_append_printf(text, " %s", packages);
+    if (packages != NULL || server->options.offers_register)
+        g_string_append_printf(text, " %s", DESCRIBE_INSTRUCTIONS);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
 static void
 handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
 {
@@ -85,7 +107,8 @@ handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
     ipb_json_member_string(writer, "name", "ipybox");
     ipb_json_member_string(writer, "version", IPYBOX_VERSION);
     ipb_json_end_object(writer);
-    ipb_json_member_string(writer, "instructions", INSTRUCTIONS);
+    g_autofree char *instructions = make_instructions(server);
+    ipb_json_member_string(writer, "instructions", instructions);
     ipb_json_end_object(writer);
     reply_with(request, writer);
 }

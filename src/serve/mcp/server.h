@@ -21,6 +21,9 @@ typedef struct {
     IpbSessionOptions session;
     /* The client may register MCP servers. */
     bool offers_register;
+    /* Object with the names of servers that are registered before the first cell runs, or NULL;
+     * lives as long as the server. */
+    const IpbJson *servers;
     /* The client closed the channel (@why NULL), or the channel failed. Once, from the loop. */
     void (*on_end)(const GError *why, void *data);
     /* May be NULL. */

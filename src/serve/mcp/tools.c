@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The four tools; see the header.
+ * The tools; see the header.
  */
 #include "serve/mcp/tools.h"
 
@@ -11,6 +11,7 @@
 #include "base/spelling.h"
 #include "serve/mcp-tools-json.h"
 #include "serve/mcp/served-call.h"
+#include "serve/mcp/tool-listing.h"
 #include "session/cell-text.h"
 
 #define DEFAULT_TIMEOUT_S 120
@@ -39,6 +40,7 @@ new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
     IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, tool);
     call->session = tools->session;
     call->elicitation = tools->elicitation;
+    call->offers_describe = true;
     call->installs = &tools->installs;
     call->on_progress = tools->on_progress;
     call->progress_data = tools->data;
@@ -226,8 +228,7 @@ on_registered(const char *const *modules, const GError *error, void *data)
         ipb_served_call_fail(call, error->message);
         return;
     }
-    g_autofree char *names = g_strjoinv("\n", (char **) modules);
-    ipb_served_call_finish(call, *modules != NULL ? names : "The server has no tools.", false);
+    ipb_tool_listing_finish_register(call, modules, call->offers_describe);
 }
 
 static void
@@ -242,6 +243,7 @@ call_register(IpbServedCall *call, const IpbJson *arguments)
     IpbRegisterOptions options = {
         .name = ipb_json_get_string(arguments, "server_name"),
         .params = ipb_json_get(arguments, "server_params"),
+        .listing = IPB_APIGEN_NAMED_SIGNATURES,
         .is_of_client = true,
     };
     if (options.name == NULL) {
@@ -367,6 +369,10 @@ static const Tool TOOLS[] = {
      call_execute,
      {"code", "timeout", "max_output_chars"}},
     {"reset", IPB_TOOL_RESET_JSON, call_reset, {NULL}},
+    {"describe_tools",
+     IPB_TOOL_DESCRIBE_TOOLS_JSON,
+     ipb_tool_listing_describe,
+     {"query", "names", "detail"}},
 };
 
 /* The argument of the tool that is most similar to @name; NULL: none is similar. */
