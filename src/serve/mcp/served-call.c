@@ -18,6 +18,7 @@ ipb_served_call_free(IpbServedCall *call)
         ipb_rpc_request_drop(call->request);
     ipb_rpc_request_unref(call->request);
     ipb_cell_text_free(call->text);
+    ipb_answer_images_free(call->shown);
     g_free(call->package);
     g_free(call->token_json);
     g_string_free(call->news, TRUE);
@@ -54,6 +55,8 @@ ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
     ipb_json_member_string(writer, "type", "text");
     ipb_json_member_string(writer, "text", text);
     ipb_json_end_object(writer);
+    if (call->shown != NULL)
+        ipb_answer_images_write(call->shown, writer);
     ipb_json_end_array(writer);
     ipb_json_member_bool(writer, "isError", is_error);
     ipb_json_end_object(writer);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "json/rpc-peer.h"
+#include "serve/mcp/answer-images.h"
 #include "serve/mcp/elicitation.h"
 #include "session/cell-text.h"
 
@@ -35,6 +36,9 @@ struct IpbServedCall {
     uint64_t input; /* that was asked for; 0: none */
     IpbCellText *text;
     size_t max_output_chars;
+    /* Where its images are: not AUTO. @shown: NULL if they are not in the answer */
+    IpbMcpImages images;
+    IpbAnswerImages *shown;
     /* Registrations: the client has the tool describe_tools. */
     bool offers_describe;
     /* Installations: the package, and the queue. Only the first in the queue runs. */
@@ -55,8 +59,8 @@ IpbServedCall *ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcReques
                                    const char *tool);
 void ipb_served_call_free(IpbServedCall *call);
 
-/* These three answer, unless the call was cancelled, and end the call. The answer is one text
- * block, because some hosts read only the first block. */
+/* These three answer, unless the call was cancelled, and end the call. The first block of the
+ * answer is one text, because some hosts read only the first block. Images follow. */
 void ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error);
 void ipb_served_call_fail(IpbServedCall *call, const char *message);
 /* The argument @name is not @wanted. */

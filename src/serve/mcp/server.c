@@ -97,6 +97,8 @@ handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
     }
     const char *revision = server->revision = negotiate(asked);
     ipb_elicitation_set_client(server->elicitation, revision, ipb_json_get(params, "capabilities"));
+    ipb_mcp_tools_set_client(server->tools,
+                             ipb_json_get_string(ipb_json_get(params, "clientInfo"), "name"));
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "protocolVersion", revision);
@@ -263,8 +265,9 @@ ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *option
     server->conversation = ipb_conversation_new(loop, channel, &FUNCS, server);
     server->peer = ipb_conversation_peer(server->conversation);
     server->elicitation = ipb_elicitation_new(server->peer, server->session);
-    server->tools = ipb_mcp_tools_new(loop, server->session, server->elicitation,
-                                      options->offers_register, on_progress, server);
+    server->tools =
+        ipb_mcp_tools_new(loop, server->session, server->elicitation, options->offers_register,
+                          &options->tools, on_progress, server);
     return server;
 }
 

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "serve/mcp/tool-options.h"
 #include "serve/message-channel.h"
 #include "session/session.h"
 
@@ -21,6 +22,7 @@ typedef struct {
     IpbSessionOptions session;
     /* The client may register MCP servers. */
     bool offers_register;
+    IpbMcpToolOptions tools;
     /* Object with the names of servers that are registered before the first cell runs, or NULL;
      * lives as long as the server. */
     const IpbJson *servers;

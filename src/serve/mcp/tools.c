@@ -26,6 +26,9 @@ struct IpbMcpTools {
     IpbSession *session;
     IpbElicitation *elicitation;
     bool offers_register;
+    IpbMcpToolOptions options;
+    /* For this client; not AUTO */
+    IpbMcpImages images;
     /* IpbServedCall */
     GPtrArray *calls;
     /* Those of them that install, in the order of their arrival */
@@ -41,6 +44,7 @@ new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
     call->session = tools->session;
     call->elicitation = tools->elicitation;
     call->offers_describe = true;
+    call->images = tools->images;
     call->installs = &tools->installs;
     call->on_progress = tools->on_progress;
     call->progress_data = tools->data;
@@ -92,7 +96,8 @@ append_output(GString *out, const IpbServedCall *call)
     if (ipb_cell_text_is_truncated(call->text))
         g_string_append_printf(out, "\n\n[Output truncated: exceeded %zu character limit]",
                                call->max_output_chars);
-    append_images(out, ipb_cell_text_images(call->text));
+    if (call->images != IPB_MCP_IMAGES_CONTENT)
+        append_images(out, ipb_cell_text_images(call->text));
 }
 
 /* The notices come last, because the output can be understood without them. */
@@ -100,8 +105,11 @@ static void
 append_notices(GString *out, const IpbServedCall *call)
 {
     const GPtrArray *notices = ipb_cell_text_notices(call->text);
-    if (notices->len > 0 && out->len > 0)
+    const char *left_out = call->shown != NULL ? ipb_answer_images_note(call->shown) : NULL;
+    if ((notices->len > 0 || left_out != NULL) && out->len > 0)
         g_string_append(out, g_str_has_suffix(out->str, "\n") ? "\n" : "\n\n");
+    if (left_out != NULL)
+        g_string_append_printf(out, "%s%s", left_out, notices->len > 0 ? "\n" : "");
     for (guint i = 0; i < notices->len; i++)
         g_string_append_printf(out, "%s%s", i > 0 ? "\n" : "",
                                (const char *) g_ptr_array_index(notices, i));
@@ -168,8 +176,11 @@ on_cell_event(const IpbEvent *event, void *data)
         break;
     case IPB_EVENT_DISPLAY:
     case IPB_EVENT_UPDATE:
-    case IPB_EVENT_CLEAR_OUTPUT:
     case IPB_EVENT_RESULT:
+        if (call->shown != NULL)
+            ipb_answer_images_add(call->shown, event->data, event->image_path);
+        break;
+    case IPB_EVENT_CLEAR_OUTPUT:
     case IPB_EVENT_ERROR:
     case IPB_EVENT_NOTICE:
     case IPB_EVENT_READY:
@@ -205,6 +216,7 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
     }
     call->max_output_chars = (size_t) max_chars;
     call->text = ipb_cell_text_new(call->max_output_chars);
+    call->shown = call->images != IPB_MCP_IMAGES_PATH ? ipb_answer_images_new() : NULL;
     call->cancel = cancel_cell;
     g_autoptr(GError) error = NULL;
     const IpbCellOptions options = {
@@ -435,18 +447,27 @@ call_tool(const Tool *tool, IpbServedCall *call, const IpbJson *arguments)
 
 IpbMcpTools *
 ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitation,
-                  bool offers_register, IpbMcpToolsProgressFunc on_progress, void *data)
+                  bool offers_register, const IpbMcpToolOptions *options,
+                  IpbMcpToolsProgressFunc on_progress, void *data)
 {
     IpbMcpTools *tools = g_new0(IpbMcpTools, 1);
     tools->loop = ipb_loop_ref(loop);
     tools->session = session;
     tools->elicitation = elicitation;
     tools->offers_register = offers_register;
+    tools->options = *options;
+    ipb_mcp_tools_set_client(tools, NULL);
     g_queue_init(&tools->installs);
     tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
     tools->on_progress = on_progress;
     tools->data = data;
     return tools;
+}
+
+void
+ipb_mcp_tools_set_client(IpbMcpTools *tools, const char *name)
+{
+    tools->images = ipb_answer_images_choose(tools->options.images, name);
 }
 
 static bool

@@ -8,6 +8,7 @@
 
 #include "json/rpc-peer.h"
 #include "serve/mcp/elicitation.h"
+#include "serve/mcp/tool-options.h"
 #include "session/session.h"
 
 typedef struct IpbMcpTools IpbMcpTools;
@@ -20,8 +21,10 @@ typedef void (*IpbMcpToolsProgressFunc)(const IpbRpcRequest *request, const char
 /* @elicitation: asks for the input of cells; borrowed. @offers_register: there is a tool that
  * registers MCP servers. */
 IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitation,
-                               bool offers_register, IpbMcpToolsProgressFunc on_progress,
-                               void *data);
+                               bool offers_register, const IpbMcpToolOptions *options,
+                               IpbMcpToolsProgressFunc on_progress, void *data);
+/* The client says who it is (clientInfo.name; NULL: it does not). */
+void ipb_mcp_tools_set_client(IpbMcpTools *tools, const char *name);
 /* The value of "tools" in the answer to tools/list. */
 void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */
