@@ -240,6 +240,22 @@ ipb_session_workspace(IpbSession *session)
     return session->workspace;
 }
 
+IpbSandboxPlan *
+ipb_session_make_reading_plan(IpbSession *session, GError **error)
+{
+    g_autoptr(IpbSandboxPolicy) stock =
+        session->sandboxing == NULL ? ipb_sandbox_policy_default() : NULL;
+    const char *const hide[] = {ipb_runtime_state_dir(session->runtime), NULL};
+    const IpbPlanOptions options = {
+        .policy = stock != NULL ? stock : ipb_sandboxing_policy(session->sandboxing),
+        .workspace = session->workspace,
+        .home = g_get_home_dir(),
+        .hide = hide,
+        .limits = IPB_SANDBOX_LIMITS_DEFAULT,
+    };
+    return ipb_sandbox_plan_new(&options, error);
+}
+
 unsigned
 ipb_session_tool_port(IpbSession *session)
 {

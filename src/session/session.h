@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "sandbox/plan.h"
 #include "session/cells.h"
 #include "session/installer.h"
 #include "session/registrar.h"
@@ -169,6 +170,9 @@ bool ipb_session_install(IpbSession *session, const char *package, IpbInstallLin
 void ipb_session_cancel_install(IpbSession *session);
 
 const char *ipb_session_workspace(IpbSession *session);
+/* What code of the session may read and write in the workspace, by the session's configuration of a
+ * sandbox; without a sandbox, by the default one. Caller unrefs. */
+IpbSandboxPlan *ipb_session_make_reading_plan(IpbSession *session, GError **error);
 /* Where its kernel calls tools: a port of 127.0.0.1, and the token. 0: in its sandbox only. */
 unsigned ipb_session_tool_port(IpbSession *session);
 const char *ipb_session_tool_token(IpbSession *session);

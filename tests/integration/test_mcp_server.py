@@ -22,7 +22,7 @@ def test_initialize_echoes_the_revision(ipybox, place, revision):
         result = server.initialize(revision)
         assert result["protocolVersion"] == revision
         assert result["serverInfo"]["name"] == "ipybox"
-        assert result["capabilities"] == {"tools": {}}
+        assert result["capabilities"] == {"tools": {}, "resources": {}}
 
 
 def test_unknown_revision_gets_the_newest_we_speak(ipybox, place):

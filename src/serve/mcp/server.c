@@ -13,11 +13,14 @@
 #include "mcp/messages.h"
 #include "serve/conversation.h"
 #include "serve/mcp/elicitation.h"
+#include "serve/mcp/resources.h"
 #include "serve/mcp/tool-listing.h"
 #include "serve/mcp/tools.h"
 
 /* Newest first. The first is offered to a client that asks for an unknown one. */
 static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+
+static const char CAPABILITIES[] = "{\"tools\":{},\"resources\":{}}";
 
 static const char INSTRUCTIONS[] =
     "Runs Python in a stateful IPython kernel. Variables, imports and definitions persist between "
@@ -37,6 +40,7 @@ struct IpbMcpServer {
     /* The conversation's */
     IpbRpcPeer *peer;
     IpbMcpTools *tools;
+    IpbMcpResources *resources;
     IpbElicitation *elicitation;
     /* NULL: not initialized */
     const char *revision;
@@ -103,7 +107,7 @@ handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "protocolVersion", revision);
     ipb_json_key(writer, "capabilities");
-    ipb_json_write_raw(writer, "{\"tools\":{}}", strlen("{\"tools\":{}}"));
+    ipb_json_write_raw(writer, CAPABILITIES, strlen(CAPABILITIES));
     ipb_json_key(writer, "serverInfo");
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "name", "ipybox");
@@ -141,6 +145,13 @@ on_request(IpbRpcRequest *request, void *data)
         handle_list(server, request);
     } else if (g_str_equal(method, "tools/call")) {
         ipb_mcp_tools_call(server->tools, request);
+    } else if (g_str_equal(method, "resources/list")) {
+        ipb_mcp_resources_list(server->resources, request);
+    } else if (g_str_equal(method, "resources/read")) {
+        ipb_mcp_resources_read(server->resources, request);
+    } else if (g_str_equal(method, "resources/templates/list")) {
+        static const char NONE[] = "{\"resourceTemplates\":[]}";
+        ipb_rpc_request_reply(request, NONE, strlen(NONE));
     } else {
         g_autofree char *message = g_strdup_printf("no such method: %s", method);
         ipb_rpc_request_fail(request, IPB_RPC_METHOD_NOT_FOUND, message, NULL);
@@ -265,6 +276,7 @@ ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *option
     server->conversation = ipb_conversation_new(loop, channel, &FUNCS, server);
     server->peer = ipb_conversation_peer(server->conversation);
     server->elicitation = ipb_elicitation_new(server->peer, server->session);
+    server->resources = ipb_mcp_resources_new(server->session);
     server->tools =
         ipb_mcp_tools_new(loop, server->session, server->elicitation, options->offers_register,
                           &options->tools, on_progress, server);
@@ -291,6 +303,7 @@ ipb_mcp_server_free(IpbMcpServer *server, unsigned flush_ms)
     server->is_ending = true;
     ipb_session_free(server->session);
     ipb_mcp_tools_free(server->tools); /* answers requests in flight */
+    ipb_mcp_resources_free(server->resources);
     ipb_elicitation_free(server->elicitation);
     ipb_conversation_finish(server->conversation, flush_ms);
     ipb_conversation_free(server->conversation);
