@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "cli/serve-options.h"
 #include "serve/mcp/service.h"
+#include "serve/mcp/tools.h"
 #include "serve/stdio-channel.h"
 
 typedef struct {
@@ -32,6 +33,8 @@ typedef struct {
     char *servers;
     char *server_variables;
     char *images;
+    char *tools;
+    gboolean is_structured;
 } McpArguments;
 
 static void
@@ -174,6 +177,10 @@ run_mcp(int argc, char **argv)
          "do not offer the tool register_mcp_server", NULL},
         {"images", 0, 0, G_OPTION_ARG_STRING, &arguments.images,
          "images of cells in answers: content, path or both", "WHERE"},
+        {"structured", 0, 0, G_OPTION_ARG_NONE, &arguments.is_structured,
+         "structured results for all tools, also those of ipybox 0.9", NULL},
+        {"tools", 0, 0, G_OPTION_ARG_STRING, &arguments.tools,
+         "tools to offer, separated by commas (default: all)", "NAMES"},
         {"server-variables", 0, 0, G_OPTION_ARG_STRING, &arguments.server_variables,
          "variables that server parameters may use as ${NAME} (default: all)", "NAMES"},
         {"allow-builds", 0, 0, G_OPTION_ARG_NONE, &arguments.allows_builds,
@@ -192,15 +199,21 @@ run_mcp(int argc, char **argv)
     };
     int status;
     IpbMcpToolOptions tools = {0};
+    char **names = NULL;
     if (!ipb_cli_parse(&ipb_verb_mcp, options, NULL, &argc, &argv, &status))
         return status;
     g_autoptr(GError) error = NULL;
+    names = ipb_options_split(arguments.tools);
+    tools.names = (const char *const *) names;
+    tools.is_structured = arguments.is_structured;
     if (argc > 1)
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
     else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else if (!read_images(arguments.images, &tools.images, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
+    else if (names != NULL && !ipb_mcp_tools_check_names(tools.names, &error))
+        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "--tools: %s", error->message);
     else if (!ipb_approval_arguments_check(&arguments.approval, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else
@@ -211,6 +224,8 @@ run_mcp(int argc, char **argv)
     g_free(arguments.servers);
     g_free(arguments.server_variables);
     g_free(arguments.images);
+    g_free(arguments.tools);
+    g_strfreev(names);
     g_free(arguments.host);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "json/rpc-peer.h"
 #include "serve/mcp/answer-images.h"
 #include "serve/mcp/elicitation.h"
+#include "serve/mcp/structured-cell.h"
 #include "session/cell-text.h"
 
 /* The beginning of a failed call's text, as in ipybox 0.9. */
@@ -39,6 +40,11 @@ struct IpbServedCall {
     /* Where its images are: not AUTO. @shown: NULL if they are not in the answer */
     IpbMcpImages images;
     IpbAnswerImages *shown;
+    /* Of a cell with a structured result; else NULL */
+    IpbStructuredCell *cell;
+    /* Any tool: its answer has a structured result. The tool sets it: a JSON object */
+    bool is_structured;
+    char *structured;
     /* Registrations: the client has the tool describe_tools. */
     bool offers_describe;
     /* Installations: the package, and the queue. Only the first in the queue runs. */
@@ -49,6 +55,8 @@ struct IpbServedCall {
     int64_t progress;
     GString *news;
     IpbTimer *progress_timer;
+    IpbTimer *waiting_timer;
+    unsigned n_waits;
     void (*on_progress)(const IpbRpcRequest *request, const char *token_json, int64_t progress,
                         const char *message, void *data);
     void *progress_data;
@@ -62,6 +70,8 @@ void ipb_served_call_free(IpbServedCall *call);
 /* These three answer, unless the call was cancelled, and end the call. The first block of the
  * answer is one text, because some hosts read only the first block. Images follow. */
 void ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error);
+/* The same for a success whose structured result is {@name: @text}. */
+void ipb_served_call_finish_named(IpbServedCall *call, const char *name, const char *text);
 void ipb_served_call_fail(IpbServedCall *call, const char *message);
 /* The argument @name is not @wanted. */
 void ipb_served_call_refuse(IpbServedCall *call, const char *name, const char *wanted);
@@ -70,3 +80,8 @@ void ipb_served_call_refuse(IpbServedCall *call, const char *name, const char *w
  * _send_news sends it at once. */
 void ipb_served_call_add_news(IpbServedCall *call, const char *text);
 void ipb_served_call_send_news(IpbServedCall *call);
+/* Reports from time to time, if the client asked for progress, that the call waits for its turn:
+ * hosts give up calls of which they hear nothing. @is_behind: it waits for another cell, so this is
+ * reported at once. Until _stop_waiting. */
+void ipb_served_call_start_waiting(IpbServedCall *call, bool is_behind);
+void ipb_served_call_stop_waiting(IpbServedCall *call);

@@ -20,6 +20,15 @@
 /* Newest first. The first is offered to a client that asks for an unknown one. */
 static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
+/* A prompt in a box, as SVG. Of the server, not of each tool: they would all have the same. */
+static const char ICONS[] =
+    "[{\"src\":\"data:image/svg+xml;base64,"
+    "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAxNiAx"
+    "NiI+PHBhdGggZD0iTTIgMmgxMnYxMkgyeiIgZmlsbD0iIzM3NzZhYiIvPjxwYXRoIGQ9Ik01IDZs"
+    "MiAyLTIgMk04IDEwaDMiIHN0cm9rZT0iI2ZmZDQzYiIgc3Ryb2tlLXdpZHRoPSIxLjUiIGZpbGw9"
+    "Im5vbmUiLz48L3N2Zz4="
+    "\",\"mimeType\":\"image/svg+xml\",\"sizes\":[\"any\"]}]";
+
 static const char CAPABILITIES[] = "{\"tools\":{},\"resources\":{}}";
 
 static const char INSTRUCTIONS[] =
@@ -29,9 +38,10 @@ static const char INSTRUCTIONS[] =
     "describes its result).";
 static const char REGISTER_INSTRUCTIONS[] =
     "register_mcp_server makes the package of a further server.";
-static const char DESCRIBE_INSTRUCTIONS[] =
-    "describe_tools finds tools and describes them; in cells, import mcptools and use "
-    "mcptools.search(\"words\") and mcptools.describe(\"server.tool\").";
+static const char DESCRIBE_INSTRUCTIONS[] = "describe_tools finds tools and describes them.";
+static const char SEARCH_INSTRUCTIONS[] =
+    "In cells, import mcptools and use mcptools.search(\"words\") and "
+    "mcptools.describe(\"server.tool\") to find and describe tools.";
 
 struct IpbMcpServer {
     IpbMcpServerOptions options;
@@ -79,13 +89,17 @@ make_instructions(const IpbMcpServer *server)
 {
     g_autofree char *packages =
         ipb_tool_listing_instructions(server->session, server->options.servers);
+    bool offers_register = ipb_mcp_tools_offers(server->tools, "register_mcp_server");
     g_autoptr(GString) text = g_string_new(INSTRUCTIONS);
-    if (server->options.offers_register)
+    if (offers_register)
         g_string_append_printf(text, " %s", REGISTER_INSTRUCTIONS);
     if (packages != NULL)
         g_string_append_printf(text, " %s", packages);
-    if (packages != NULL || server->options.offers_register)
+    if (packages == NULL && !offers_register)
+        return g_string_free(g_steal_pointer(&text), FALSE);
+    if (ipb_mcp_tools_offers(server->tools, "describe_tools"))
         g_string_append_printf(text, " %s", DESCRIBE_INSTRUCTIONS);
+    g_string_append_printf(text, " %s", SEARCH_INSTRUCTIONS);
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
@@ -112,6 +126,9 @@ handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "name", "ipybox");
     ipb_json_member_string(writer, "version", IPYBOX_VERSION);
+    ipb_json_member_string(writer, "title", "ipybox");
+    ipb_json_key(writer, "icons");
+    ipb_json_write_raw(writer, ICONS, strlen(ICONS));
     ipb_json_end_object(writer);
     g_autofree char *instructions = make_instructions(server);
     ipb_json_member_string(writer, "instructions", instructions);

@@ -41,6 +41,26 @@ append_left_out(GString *text, const char *const *modules, guint n_left, bool of
                                            : "mcptools.search(\"words\") in a cell.");
 }
 
+static char *
+structure_modules(const char *const *modules)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "modules");
+    ipb_json_begin_array(writer);
+    for (; *modules != NULL; modules++) {
+        const char *end = strchr(*modules, '\n');
+        ipb_json_begin_object(writer);
+        ipb_json_key(writer, "name");
+        ipb_json_write_string_n(writer, *modules, (size_t) (end - *modules));
+        ipb_json_member_string(writer, "signature", end + 1);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+    ipb_json_end_object(writer);
+    return ipb_json_writer_finish(writer, NULL);
+}
+
 void
 ipb_tool_listing_finish_register(IpbServedCall *call, const char *const *modules,
                                  bool offers_describe)
@@ -52,6 +72,8 @@ ipb_tool_listing_finish_register(IpbServedCall *call, const char *const *modules
                                strchr(*module, '\n') + 1);
     if (*module != NULL)
         append_left_out(text, module, g_strv_length((char **) module), offers_describe);
+    if (call->is_structured)
+        call->structured = structure_modules(modules);
     ipb_served_call_finish(call, *modules != NULL ? text->str : "The server has no tools.", false);
 }
 
@@ -172,16 +194,54 @@ append_tools(GString *text, const GPtrArray *found, IpbToolDetail detail)
     return i;
 }
 
+/* The first @n of the tools that were found, as the text has them. */
 static char *
-answer_question(IpbSession *session, const Question *question, GError **error)
+structure_tools(const GPtrArray *found, guint n, IpbToolDetail detail, const char *notes)
 {
+    g_auto(GStrv) lines = g_strsplit(notes, "\n", -1);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "tools");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < n; i++) {
+        const IpbCatalogTool *tool = g_ptr_array_index(found, i);
+        g_autofree char *text = ipb_display_text_printable(ipb_catalog_tool_text(tool, detail));
+        if (strlen(text) > MAX_DESCRIBED) /* the first one */
+            *g_utf8_find_prev_char(text, text + MAX_DESCRIBED) = '\0';
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, "server", tool->server);
+        ipb_json_member_string(writer, "module", tool->module);
+        ipb_json_member_string(writer, "text", text);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+    ipb_json_member_int(writer, "found", found->len);
+    ipb_json_key(writer, "notes");
+    ipb_json_begin_array(writer);
+    for (char **line = lines; *line != NULL; line++)
+        if (**line != '\0')
+            ipb_json_write_string(writer, *line);
+    ipb_json_end_array(writer);
+    ipb_json_end_object(writer);
+    return ipb_json_writer_finish(writer, NULL);
+}
+
+/* *ret_structured: the same as JSON. */
+static char *
+answer_question(IpbSession *session, const Question *question, char **ret_structured,
+                GError **error)
+{
+    static const char NONE[] = "No MCP server is registered in this workspace.";
     const char *workspace = ipb_session_workspace(session);
     g_autofree char *path = g_build_filename(workspace, "mcptools", NULL);
     g_auto(GStrv) servers = ipb_session_packages(session, error);
     if (servers == NULL)
         return NULL;
-    if (*servers == NULL)
-        return g_strdup("No MCP server is registered in this workspace.");
+    if (*servers == NULL) {
+        g_autoptr(GPtrArray) nothing = g_ptr_array_new();
+        *ret_structured = structure_tools(nothing, 0, question->detail, NONE);
+        return g_strdup(NONE);
+    }
     g_autoptr(IpbBeneath) root = ipb_beneath_open_in(workspace, path, 0, error);
     if (root == NULL)
         return NULL;
@@ -199,6 +259,7 @@ answer_question(IpbSession *session, const Question *question, GError **error)
                                "[%u of %u tools are shown: ask for fewer with query or names, or "
                                "with less detail]\n",
                                n, found->len);
+    *ret_structured = structure_tools(found, n, question->detail, notes->str);
     if (notes->len > 0)
         g_string_append_printf(text, "\n%s", notes->str);
     return g_strchomp(g_string_free(g_steal_pointer(&text), FALSE));
@@ -226,7 +287,7 @@ ipb_tool_listing_describe(IpbServedCall *call, const IpbJson *arguments)
         return;
     }
     g_autoptr(GError) error = NULL;
-    g_autofree char *text = answer_question(call->session, &question, &error);
+    g_autofree char *text = answer_question(call->session, &question, &call->structured, &error);
     if (text != NULL)
         ipb_served_call_finish(call, text, false);
     else

@@ -16,4 +16,9 @@ typedef enum {
 
 typedef struct {
     IpbMcpImages images;
+    /* The tools of ipybox 0.9 have structured results, too. */
+    bool is_structured;
+    /* Names of the tools that are offered, NULL-terminated; NULL: all. It lives as long as the
+     * tools. */
+    const char *const *names;
 } IpbMcpToolOptions;

@@ -25,6 +25,10 @@ IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitatio
                                IpbMcpToolsProgressFunc on_progress, void *data);
 /* The client says who it is (clientInfo.name; NULL: it does not). */
 void ipb_mcp_tools_set_client(IpbMcpTools *tools, const char *name);
+/* Whether the client has the tool @name. */
+bool ipb_mcp_tools_offers(const IpbMcpTools *tools, const char *name);
+/* INVALID: one of @names (NULL-terminated) is no tool; the message lists them. */
+bool ipb_mcp_tools_check_names(const char *const *names, GError **error);
 /* The value of "tools" in the answer to tools/list. */
 void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */
