@@ -86,6 +86,7 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
             {"code": "from IPython.display import HTML\nHTML('<p>some <b>text</b></p>')"},
         )
         await call(session, "execute_ipython_cell", {"code": "x = 1"})
+        variables = await call(session, "list_variables", {})
         reset = await call(session, "reset", {})
         gone = await call(session, "execute_ipython_cell", {"code": "'x' in globals()"})
         installed = await call(session, "install_package", {"package_name": "pip"})
@@ -102,6 +103,7 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
                 "late": late,
                 "cut": cut,
                 "shown": shown,
+                "variables": variables.splitlines()[-1],
                 "reset": reset,
                 "gone": gone,
                 "installed": installed,

@@ -36,7 +36,7 @@ def test_initialize_needs_no_python(ipybox, place):
     broken.write_text("#!/bin/sh\nexec sleep 1000\n")
     broken.chmod(0o755)
     with McpServer(ipybox, place, "--python", str(broken)) as server:
-        assert len(server.answer(server.request("tools/list"))["result"]["tools"]) == 5
+        assert len(server.answer(server.request("tools/list"))["result"]["tools"]) == 6
 
 
 def test_broken_python_is_explained(ipybox, place):
@@ -97,6 +97,7 @@ def test_list_tools(mcp):
         "execute_ipython_cell",
         "reset",
         "describe_tools",
+        "list_variables",
     ]
     by_name = {tool["name"]: tool["inputSchema"] for tool in tools}
     cell = by_name["execute_ipython_cell"]
@@ -106,7 +107,7 @@ def test_list_tools(mcp):
     assert by_name["register_mcp_server"]["required"] == ["server_name", "server_params"]
     assert by_name["install_package"]["required"] == ["package_name"]
     assert by_name["reset"]["properties"] == {}
-    assert all("outputSchema" not in tool for tool in tools)
+    assert all("outputSchema" not in tool for tool in tools[:4])
 
 
 def test_bad_arguments_are_tool_errors(mcp):

@@ -14,6 +14,7 @@ TOOLS = [
     "execute_ipython_cell",
     "reset",
     "describe_tools",
+    "list_variables",
 ]
 SIGNATURES = """\
 def run(*, timezone: str) -> Result(timezone=str, datetime=str, day_of_week=str, is_dst=bool): ...\
@@ -56,6 +57,7 @@ def test_python_sdk(client_python, ipybox, place, servers):
     assert seen["shown"] == "some text"
     assert seen["reset"].startswith("The kernel was reset: ")
     assert seen["gone"] == "False"
+    assert seen["variables"] == "x: int = 1"
     assert "pip" in seen["installed"]
 
 

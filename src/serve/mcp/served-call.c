@@ -17,7 +17,7 @@ ipb_served_call_free(IpbServedCall *call)
 {
     ipb_timer_free(call->progress_timer);
     ipb_timer_free(call->waiting_timer);
-    if (call->is_cancelled)
+    if (call->is_cancelled && !call->is_answered)
         ipb_rpc_request_drop(call->request);
     ipb_rpc_request_unref(call->request);
     ipb_cell_text_free(call->text);
@@ -49,9 +49,12 @@ ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcRequest *request, con
     return call;
 }
 
-void
-ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
+static void
+answer(IpbServedCall *call, const char *text, bool is_error)
 {
+    if (call->is_cancelled || call->is_answered)
+        return;
+    call->is_answered = true;
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_key(writer, "content");
@@ -71,9 +74,21 @@ ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
     ipb_json_end_object(writer);
     size_t size;
     g_autofree char *result = ipb_json_writer_finish(writer, &size);
-    if (!call->is_cancelled)
-        ipb_rpc_request_reply(call->request, result, size);
+    ipb_rpc_request_reply(call->request, result, size);
+}
+
+void
+ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
+{
+    answer(call, text, is_error);
     g_ptr_array_remove(call->calls, call);
+}
+
+void
+ipb_served_call_answer_early(IpbServedCall *call, const char *message)
+{
+    g_autofree char *text = g_strdup_printf(IPB_TOOL_ERROR_PREFIX "%s: %s", call->tool, message);
+    answer(call, text, true);
 }
 
 void

@@ -31,6 +31,8 @@ struct IpbServedCall {
     /* Of the cell or the registration, for @cancel */
     uint64_t number;
     bool is_cancelled;
+    /* It cannot be cancelled any more. */
+    bool is_answered;
     /* Cells: */
     bool is_running;
     IpbElicitation *elicitation;
@@ -75,6 +77,9 @@ void ipb_served_call_finish_named(IpbServedCall *call, const char *name, const c
 void ipb_served_call_fail(IpbServedCall *call, const char *message);
 /* The argument @name is not @wanted. */
 void ipb_served_call_refuse(IpbServedCall *call, const char *name, const char *wanted);
+
+/* Answers with an error, but does not end the call: the session has yet to report its end. */
+void ipb_served_call_answer_early(IpbServedCall *call, const char *message);
 
 /* New output, if the client asked for progress: _add_news sends it together with what follows soon,
  * _send_news sends it at once. */

@@ -12,6 +12,7 @@
 #include "serve/mcp-tools-json.h"
 #include "serve/mcp/served-call.h"
 #include "serve/mcp/tool-listing.h"
+#include "serve/mcp/variables.h"
 #include "session/cell-text.h"
 
 #define DEFAULT_TIMEOUT_S 120
@@ -396,6 +397,7 @@ static const Tool TOOLS[] = {
      ipb_tool_listing_describe,
      false,
      {"query", "names", "detail"}},
+    {"list_variables", IPB_TOOL_LIST_VARIABLES_JSON, ipb_variables_list, false, {NULL}},
 };
 
 static bool
@@ -607,7 +609,8 @@ ipb_mcp_tools_cancel(IpbMcpTools *tools, const char *id_json)
 {
     for (guint i = 0; i < tools->calls->len; i++) {
         IpbServedCall *call = g_ptr_array_index(tools->calls, i);
-        if (call->is_cancelled || !g_str_equal(ipb_rpc_request_id(call->request), id_json))
+        if (call->is_cancelled || call->is_answered ||
+            !g_str_equal(ipb_rpc_request_id(call->request), id_json))
             continue;
         call->is_cancelled = true;
         if (call->cancel != NULL)
