@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls all four tools of `ipybox` with the official Python SDK, version 1 or 2. Run by
+"""Calls the tools of `ipybox` with the official Python SDK, version 1 or 2. Run by
 test_sdk_clients.py.
 
 usage: sdk_client.py IPYBOX WORKSPACE RULES SERVER_PARAMS_JSON

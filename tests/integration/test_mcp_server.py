@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MCP server on stdio: protocol, the four tools, their output format."""
+"""The MCP server on stdio: protocol, the tools, their output format."""
 
 from __future__ import annotations
 
@@ -424,7 +424,7 @@ def test_waiting_cell_can_be_cancelled(mcp, workspace):
 def test_other_requests_are_answered_while_a_cell_runs(mcp, workspace):
     id = mcp.start_tool("execute_ipython_cell", {"code": UNTIL_TOLD + "'end'"})
     assert mcp.answer(mcp.request("ping"))["result"] == {}
-    assert len(mcp.answer(mcp.request("tools/list"))["result"]["tools"]) == 5
+    assert len(mcp.answer(mcp.request("tools/list"))["result"]["tools"]) == 6
     assert id not in mcp.answers
     (workspace / "go").touch()
     assert mcp.answer(id)["result"]["content"][0]["text"] == "'end'"
