@@ -87,6 +87,8 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
         )
         await call(session, "execute_ipython_cell", {"code": "x = 1"})
         variables = await call(session, "list_variables", {})
+        (resource,) = (await session.list_resources()).resources
+        (contents,) = (await session.read_resource(resource.uri)).contents
         reset = await call(session, "reset", {})
         gone = await call(session, "execute_ipython_cell", {"code": "'x' in globals()"})
         installed = await call(session, "install_package", {"package_name": "pip"})
@@ -103,6 +105,7 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
                 "late": late,
                 "cut": cut,
                 "shown": shown,
+                "resource": [str(resource.uri), contents.text],
                 "variables": variables.splitlines()[-1],
                 "reset": reset,
                 "gone": gone,

@@ -58,6 +58,7 @@ def test_python_sdk(client_python, ipybox, place, servers):
     assert seen["reset"].startswith("The kernel was reset: ")
     assert seen["gone"] == "False"
     assert seen["variables"] == "x: int = 1"
+    assert seen["resource"] == ["workspace:///rules.json", rules.read_text()]
     assert "pip" in seen["installed"]
 
 
