@@ -85,6 +85,12 @@ complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers \
 complete -c ipybox -n '__ipybox_is mcp' -l servers -rF -d 'Register the servers of this file'
 complete -c ipybox -n '__ipybox_is mcp' -l no-register \
     -d 'Do not offer the tool register_mcp_server'
+complete -c ipybox -n '__ipybox_is mcp' -l images -xa 'content path both' \
+    -d 'Images of cells in answers'
+complete -c ipybox -n '__ipybox_is mcp' -l structured \
+    -d 'Structured results for all tools'
+complete -c ipybox -n '__ipybox_is mcp' -l tools -x \
+    -d 'Tools to offer, separated by commas'
 complete -c ipybox -n '__ipybox_is mcp' -l server-variables -x \
     -d 'Variables of server parameters, separated by commas'
 complete -c ipybox -n '__ipybox_is mcp' -l allow-builds -d 'Also build packages'

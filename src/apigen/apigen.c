@@ -10,6 +10,7 @@
 #include "apigen/identifier.h"
 #include "apigen/schema.h"
 #include "apigen/stub.h"
+#include "apigen/tool-catalog.h"
 #include "base/error.h"
 
 #define MAX_TOOLS 10000
@@ -151,19 +152,35 @@ check_tools(const IpbJson *tools, GError **error)
     return true;
 }
 
-/* Generates a module. *name, the module's name, becomes what the listing says about the tool. */
 static char *
-generate_module(const IpbJson *tool, char **name, const IpbApigenOptions *options)
+list_module(const IpbModule *module, const IpbApigenOptions *options)
+{
+    switch (options->listing) {
+    case IPB_APIGEN_SIGNATURES:
+        return ipb_stub_make_signature(module, options->async_api);
+    case IPB_APIGEN_STUBS:
+        return ipb_stub_make(module, options->async_api);
+    case IPB_APIGEN_NAMED_SIGNATURES: {
+        g_autofree char *signature = ipb_stub_make_signature(module, options->async_api);
+        return g_strconcat(module->name, "\n", signature, NULL);
+    }
+    case IPB_APIGEN_MODULES:
+        break;
+    }
+    return g_strdup(module->name);
+}
+
+/* Generates a module, and adds its tool to the catalog. *name, the module's name, becomes what the
+ * listing says about the tool. */
+static char *
+generate_module(const IpbJson *tool, char **name, const IpbApigenOptions *options, GString *catalog)
 {
     g_autoptr(IpbModule) module = ipb_schema_read_tool(tool);
     module->name = *name;
     module->server_name = options->server_name;
     char *source = ipb_emit_module(module, options->async_api);
-    char *listed = options->listing == IPB_APIGEN_SIGNATURES
-                       ? ipb_stub_make_signature(module, options->async_api)
-                   : options->listing == IPB_APIGEN_STUBS
-                       ? ipb_stub_make(module, options->async_api)
-                       : g_strdup(*name);
+    char *listed = list_module(module, options);
+    ipb_tool_catalog_append(catalog, module, options->async_api);
     g_free(*name);
     *name = listed;
     return source;
@@ -179,10 +196,11 @@ ipb_apigen_generate(const IpbJson *tools, const IpbApigenOptions *options, char 
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(free_file);
     add_file(files, g_strdup("__init__.py"),
              ipb_emit_init(options->server_name, options->registration_id));
+    g_autoptr(GString) catalog = g_string_new(NULL);
     size_t size = 0, i = 0;
     IPB_JSON_FOREACH (tool, tools) {
         char *file = g_strconcat(modules[i], ".py", NULL);
-        char *source = generate_module(tool, &modules[i], options);
+        char *source = generate_module(tool, &modules[i], options, catalog);
         add_file(files, file, source);
         size += strlen(source);
         if (size > MAX_PACKAGE_SIZE) {
@@ -194,6 +212,8 @@ ipb_apigen_generate(const IpbJson *tools, const IpbApigenOptions *options, char 
         }
         i++;
     }
+    add_file(files, g_strdup(IPB_TOOL_CATALOG_FILE),
+             g_string_free(g_steal_pointer(&catalog), FALSE));
     *ret_modules = g_steal_pointer(&modules);
     return g_steal_pointer(&files);
 }

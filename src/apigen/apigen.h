@@ -12,6 +12,8 @@ typedef enum {
     IPB_APIGEN_MODULES,    /* the module's name */
     IPB_APIGEN_SIGNATURES, /* one line: the call and its result */
     IPB_APIGEN_STUBS,      /* its classes and run(); ends in a newline */
+    /* the module's name, a newline, the signature */
+    IPB_APIGEN_NAMED_SIGNATURES,
 } IpbApigenListing;
 
 typedef struct {
@@ -22,7 +24,7 @@ typedef struct {
 } IpbApigenOptions;
 
 typedef struct {
-    char *name;   /* in the package: "search_repositories.py", "__init__.py" */
+    char *name;   /* in the package: "search_repositories.py", "__init__.py", the catalog's */
     char *source; /* UTF-8, ends in one newline */
 } IpbApigenFile;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "apigen/tool-catalog.h"
 #include "base/error.h"
 
 #define MANIFEST ".generated"
@@ -125,9 +126,13 @@ is_blank(const char *text)
 static Kind
 guess_kind(const char *name, const char *text)
 {
-    if (strstr(text, "run_parsed") != NULL)
+    bool is_source = g_str_has_suffix(name, ".py");
+    if (!is_source && !g_str_equal(name, IPB_TOOL_CATALOG_FILE))
+        return IS_USERS;
+    if (is_source && strstr(text, "run_parsed") != NULL)
         return IS_CHANGED;
-    bool is_ours = g_str_equal(name, "__init__.py") || strstr(text, "from . import CLIENT") != NULL;
+    bool is_ours = g_str_equal(name, "__init__.py") || g_str_equal(name, IPB_TOOL_CATALOG_FILE) ||
+                   strstr(text, "from . import CLIENT") != NULL;
     return is_ours ? IS_GENERATED : IS_USERS;
 }
 
@@ -142,8 +147,7 @@ classify(const Previous *previous, const IpbBeneath *directory, const char *name
     if (directory == NULL || !ipb_beneath_read(directory, name, MAX_FILE, &text, &size, NULL))
         return generated != NULL ? IS_CHANGED : IS_USERS;
     if (generated == NULL)
-        return previous->has_manifest || !g_str_has_suffix(name, ".py") ? IS_USERS
-                                                                        : guess_kind(name, text);
+        return previous->has_manifest ? IS_USERS : guess_kind(name, text);
     if (size < generated->size)
         return IS_CHANGED;
     g_autofree char *sum = digest(text, generated->size);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "apigen/annotation.h"
+#include "apigen/docstring.h"
 #include "apigen/literal.h"
 #include "apigen/wtf8.h"
 
@@ -18,6 +19,7 @@
 #define MAX_SUMMARY 100
 #define MAX_STUB_SUMMARY 200
 #define MAX_STUB_NOTES 100
+#define MAX_FULL_REMARK 2000
 /* Values of an enum that are listed. */
 #define MAX_VALUES 12
 #define MAX_STUB_VALUES 40
@@ -27,6 +29,7 @@
 typedef struct {
     GString *out;
     bool is_stub; /* write classes by name; else by their members */
+    bool is_full; /* a stub with whole descriptions */
     unsigned depth;
     bool is_cut; /* there was no room for more parameters */
 } Writer;
@@ -44,10 +47,10 @@ find_sentence_end(const char *line)
     return NULL;
 }
 
-/* Appends the first paragraph of @text on one line. If that is too long, appends its first
- * sentence, or cuts it. Returns false if there is no text. */
+/* Appends the first paragraph of @text, or all, on one line. If the first one is too long, appends
+ * its first sentence, or cuts it. Returns false if there is no text. */
 static bool
-append_summary(GString *out, IpbSpan text, long max_characters)
+append_line(GString *out, IpbSpan text, long max_characters, bool is_whole)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     bool was_space = true, was_newline = false;
@@ -55,14 +58,14 @@ append_summary(GString *out, IpbSpan text, long max_characters)
     for (size_t at = 0; at < text.size;) {
         gunichar c = ipb_wtf8_next(text, &at);
         bool is_newline = c == '\n';
-        if (is_newline && was_newline && line->len > 0)
+        if (is_newline && was_newline && line->len > 0 && !is_whole)
             break;
         bool is_space = g_unichar_isspace(c);
         was_newline = is_newline || (was_newline && is_space);
         if (is_space && was_space)
             continue;
         if (n++ == max_characters) {
-            const char *end = find_sentence_end(line->str);
+            const char *end = is_whole ? NULL : find_sentence_end(line->str);
             if (end != NULL)
                 g_string_truncate(line, (gsize) (end - line->str));
             else
@@ -79,6 +82,12 @@ append_summary(GString *out, IpbSpan text, long max_characters)
     return line->str[0] != '\0';
 }
 
+static bool
+append_summary(GString *out, IpbSpan text, long max_characters)
+{
+    return append_line(out, text, max_characters, false);
+}
+
 static void
 append_comment(GString *out, IpbSpan text, long max_characters)
 {
@@ -90,17 +99,25 @@ append_comment(GString *out, IpbSpan text, long max_characters)
 
 /* Appends a description, and in parentheses the notes of rules that the type does not express. */
 static void
-append_remark(GString *out, IpbSpan text, const char *notes)
+append_remark(const Writer *writer, IpbSpan text, const char *notes)
 {
+    GString *out = writer->out;
     g_auto(GStrv) lines = g_strsplit(notes != NULL ? notes : "", "\n", -1);
     g_autofree char *line = g_strjoinv("; ", lines);
     size_t before = out->len;
-    append_comment(out, text, MAX_STUB_SUMMARY);
+    if (writer->is_full) {
+        g_string_append(out, "  # ");
+        if (!append_line(out, text, MAX_FULL_REMARK, true))
+            g_string_truncate(out, before);
+    } else {
+        append_comment(out, text, MAX_STUB_SUMMARY);
+    }
     if (line[0] == '\0')
         return;
     bool is_alone = out->len == before;
     g_string_append(out, is_alone ? "  # " : " (");
-    append_summary(out, ipb_wtf8_from(line), MAX_STUB_NOTES);
+    append_line(out, ipb_wtf8_from(line), writer->is_full ? MAX_FULL_REMARK : MAX_STUB_NOTES,
+                writer->is_full);
     g_string_append(out, is_alone ? "" : ")");
 }
 
@@ -285,7 +302,7 @@ static void
 append_class(Writer *writer, const IpbClass *class)
 {
     g_string_append_printf(writer->out, "class %s:", class->name);
-    append_remark(writer->out, class->description, class->notes);
+    append_remark(writer, class->description, class->notes);
     g_string_append_c(writer->out, '\n');
     for (guint i = 0; i < class->fields->len; i++) {
         const IpbField *field = g_ptr_array_index(class->fields, i);
@@ -295,7 +312,7 @@ append_class(Writer *writer, const IpbClass *class)
         }
         g_string_append(writer->out, "    ");
         append_field(writer, field);
-        append_remark(writer->out, field->description, field->notes);
+        append_remark(writer, field->description, field->notes);
         g_string_append_c(writer->out, '\n');
     }
     if (class->fields->len == 0)
@@ -308,10 +325,10 @@ is_result_class(const IpbModule *module)
     return module->result != NULL && module->result->kind == IPB_TYPE_CLASS;
 }
 
-char *
-ipb_stub_make(const IpbModule *module, bool async_api)
+static char *
+make_stub(const IpbModule *module, bool async_api, bool is_full)
 {
-    Writer writer = {.out = g_string_new(NULL), .is_stub = true};
+    Writer writer = {.out = g_string_new(NULL), .is_stub = true, .is_full = is_full};
     g_string_append_printf(writer.out, "# %s.%s\n", module->server_name, module->name);
     for (guint i = 0; i < module->classes->len; i++)
         if (writer.out->len <= MAX_STUB || i + 1 == module->classes->len)
@@ -321,10 +338,27 @@ ipb_stub_make(const IpbModule *module, bool async_api)
         append_type(&writer, module->result);
         g_string_append_c(writer.out, '\n');
     }
-    g_string_append_printf(writer.out,
-                           "%sdef run(params: Params | None = None, **fields) -> %s: ...",
+    g_string_append_printf(writer.out, "%sdef run(params: Params | None = None, **fields) -> %s:",
                            async_api ? "async " : "", module->result != NULL ? "Result" : "str");
+    size_t size = writer.out->len;
+    g_string_append_c(writer.out, '\n');
+    if (is_full && ipb_docstring_append(writer.out, 4, module->description, NULL))
+        return g_string_free(writer.out, FALSE);
+    g_string_truncate(writer.out, size);
+    g_string_append(writer.out, " ...");
     append_comment(writer.out, module->description, MAX_STUB_SUMMARY);
     g_string_append_c(writer.out, '\n');
     return g_string_free(writer.out, FALSE);
+}
+
+char *
+ipb_stub_make(const IpbModule *module, bool async_api)
+{
+    return make_stub(module, async_api, false);
+}
+
+char *
+ipb_stub_make_full(const IpbModule *module, bool async_api)
+{
+    return make_stub(module, async_api, true);
 }

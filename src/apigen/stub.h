@@ -14,3 +14,5 @@
 char *ipb_stub_make_signature(const IpbModule *module, bool async_api);
 /* The tool's classes and run, with a line for each field. Ends in one newline. */
 char *ipb_stub_make(const IpbModule *module, bool async_api);
+/* The same with whole descriptions: the tool's as the docstring of run. */
+char *ipb_stub_make_full(const IpbModule *module, bool async_api);

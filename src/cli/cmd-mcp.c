@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "cli/serve-options.h"
 #include "serve/mcp/service.h"
+#include "serve/mcp/tools.h"
 #include "serve/stdio-channel.h"
 
 typedef struct {
@@ -31,6 +32,9 @@ typedef struct {
     int offers_register;
     char *servers;
     char *server_variables;
+    char *images;
+    char *tools;
+    gboolean is_structured;
 } McpArguments;
 
 static void
@@ -61,7 +65,32 @@ connect_stdio(McpCommand *command, GError **error)
 }
 
 static bool
-set_up(McpCommand *command, const McpArguments *arguments, GError **error)
+read_images(const char *text, IpbMcpImages *ret_images, GError **error)
+{
+    static const struct {
+        const char *name;
+        IpbMcpImages images;
+    } CHOICES[] = {
+        {"path", IPB_MCP_IMAGES_PATH},
+        {"content", IPB_MCP_IMAGES_CONTENT},
+        {"both", IPB_MCP_IMAGES_BOTH},
+    };
+    *ret_images = IPB_MCP_IMAGES_AUTO;
+    if (text == NULL)
+        return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(CHOICES); i++)
+        if (g_str_equal(text, CHOICES[i].name)) {
+            *ret_images = CHOICES[i].images;
+            return true;
+        }
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                "--images %s: it must be content, path or both", text);
+    return false;
+}
+
+static bool
+set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptions *tools,
+       GError **error)
 {
     g_auto(GStrv) preload = ipb_options_split(arguments->kernel.preload);
     IpbRuntimeOptions runtime = {.python = arguments->kernel.python,
@@ -98,6 +127,7 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
     IpbMcpServiceOptions service = {
         .session = session,
         .offers_register = arguments->offers_register,
+        .tools = *tools,
         .servers = servers,
         .servers_path = arguments->servers,
         .on_log = ipb_cli_log,
@@ -107,12 +137,12 @@ set_up(McpCommand *command, const McpArguments *arguments, GError **error)
 }
 
 static int
-serve(const McpArguments *arguments)
+serve(const McpArguments *arguments, const IpbMcpToolOptions *tools)
 {
     McpCommand command = {0};
     g_autoptr(GError) error = NULL;
     if (ipb_program_init(&command.program, true, close_service, &command, &error) &&
-        set_up(&command, arguments, &error))
+        set_up(&command, arguments, tools, &error))
         ipb_program_run(&command.program);
     else
         command.program.status =
@@ -145,6 +175,12 @@ run_mcp(int argc, char **argv)
          "register the servers of a {\"mcpServers\": …} file first", "FILE"},
         {"no-register", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.offers_register,
          "do not offer the tool register_mcp_server", NULL},
+        {"images", 0, 0, G_OPTION_ARG_STRING, &arguments.images,
+         "images of cells in answers: content, path or both", "WHERE"},
+        {"structured", 0, 0, G_OPTION_ARG_NONE, &arguments.is_structured,
+         "structured results for all tools, also those of ipybox 0.9", NULL},
+        {"tools", 0, 0, G_OPTION_ARG_STRING, &arguments.tools,
+         "tools to offer, separated by commas (default: all)", "NAMES"},
         {"server-variables", 0, 0, G_OPTION_ARG_STRING, &arguments.server_variables,
          "variables that server parameters may use as ${NAME} (default: all)", "NAMES"},
         {"allow-builds", 0, 0, G_OPTION_ARG_NONE, &arguments.allows_builds,
@@ -162,22 +198,34 @@ run_mcp(int argc, char **argv)
         G_OPTION_ENTRY_NULL,
     };
     int status;
+    IpbMcpToolOptions tools = {0};
+    char **names = NULL;
     if (!ipb_cli_parse(&ipb_verb_mcp, options, NULL, &argc, &argv, &status))
         return status;
     g_autoptr(GError) error = NULL;
+    names = ipb_options_split(arguments.tools);
+    tools.names = (const char *const *) names;
+    tools.is_structured = arguments.is_structured;
     if (argc > 1)
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
     else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
+    else if (!read_images(arguments.images, &tools.images, &error))
+        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
+    else if (names != NULL && !ipb_mcp_tools_check_names(tools.names, &error))
+        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "--tools: %s", error->message);
     else if (!ipb_approval_arguments_check(&arguments.approval, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else
-        status = serve(&arguments);
+        status = serve(&arguments, &tools);
     ipb_kernel_arguments_clear(&arguments.kernel);
     ipb_approval_arguments_clear(&arguments.approval);
     g_free(arguments.log_level);
     g_free(arguments.servers);
     g_free(arguments.server_variables);
+    g_free(arguments.images);
+    g_free(arguments.tools);
+    g_strfreev(names);
     g_free(arguments.host);
     return status;
 }

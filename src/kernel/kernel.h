@@ -126,12 +126,12 @@ void ipb_kernel_start(IpbKernel *kernel);
  * cell's number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no
  * UTF-8; user_expressions is not a JSON object of strings, or parent not a JSON object). */
 uint64_t ipb_kernel_execute(IpbKernel *kernel, const IpbKernelCode *code, GError **error);
-/* Sends the kernel a request: complete, inspect, is_complete, history, kernel_info, comm_info.
- * docs/internals/kernel-wire.md describes @params (text of a JSON object) and the result of each
- * @method. A kernel without a process gets one first. A kernel that runs a cell answers when the
- * cell has ended or awaits something. @func is called once, from the loop, unless the kernel is
- * freed. Returns false with @error: INVALID (params), LIMIT (too large, too many at once), BUSY
- * (the kernel is being stopped). */
+/* Sends the kernel a request: complete, inspect, is_complete, history, kernel_info, comm_info,
+ * variables. docs/internals/kernel-wire.md describes @params (text of a JSON object) and the result
+ * of each @method. A kernel without a process gets one first. A kernel that runs a cell answers
+ * when the cell has ended or awaits something. @func is called once, from the loop, unless the
+ * kernel is freed. Returns false with @error: INVALID (params), LIMIT (too large, too many at
+ * once), BUSY (the kernel is being stopped). */
 bool ipb_kernel_request(IpbKernel *kernel, const char *method, const char *params,
                         IpbKernelReplyFunc func, void *data, GError **error);
 /* Answers an INPUT_REQUEST. @value: what was typed, without the end of the line. NULL: there is no

@@ -29,16 +29,17 @@ static const ImageKind KINDS[] = {
 };
 
 static bool
-decode_image(const ImageKind *kind, const char *base64, size_t size, GBytes **ret_image,
-             GError **error)
+decode_image(const ImageKind *kind, const char *base64, size_t size, size_t max_size,
+             GBytes **ret_image, GError **error)
 {
-    if (size / 4 * 3 > MAX_IMAGE_SIZE) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "%s larger than %u MiB",
-                    kind->mime_type, MAX_IMAGE_SIZE >> 20);
+    gsize image_size = 0;
+    bool is_small = size / 4 * 3 <= max_size + 2; /* with its padding */
+    g_autofree guchar *image = is_small ? g_base64_decode(base64, &image_size) : NULL;
+    if (!is_small || image_size > max_size) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "%s larger than %zu MiB",
+                    kind->mime_type, max_size >> 20);
         return false;
     }
-    gsize image_size;
-    g_autofree guchar *image = g_base64_decode(base64, &image_size);
     if (image_size < kind->magic_size || memcmp(image, kind->magic, kind->magic_size) != 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the data is no %s",
                     kind->mime_type);
@@ -96,19 +97,41 @@ write_image(const ImageKind *kind, GBytes *image, const char *directory, const c
     return true;
 }
 
+/* The image of a bundle as base64; NULL: it has none. */
+static const char *
+find_image(const IpbJson *bundle, const ImageKind **ret_kind, size_t *ret_size)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(KINDS); i++) {
+        const char *base64 = ipb_json_string(ipb_json_get(bundle, KINDS[i].mime_type), ret_size);
+        if (base64 == NULL)
+            continue;
+        *ret_kind = &KINDS[i];
+        return base64;
+    }
+    return NULL;
+}
+
 bool
 ipb_images_save(const IpbJson *bundle, const char *directory, const char *workspace,
                 char **ret_path, GError **error)
 {
     *ret_path = NULL;
-    for (size_t i = 0; i < G_N_ELEMENTS(KINDS); i++) {
-        size_t size;
-        const char *base64 = ipb_json_string(ipb_json_get(bundle, KINDS[i].mime_type), &size);
-        if (base64 == NULL)
-            continue;
-        g_autoptr(GBytes) image = NULL;
-        return decode_image(&KINDS[i], base64, size, &image, error) &&
-               write_image(&KINDS[i], image, directory, workspace, ret_path, error);
-    }
-    return true;
+    size_t size;
+    const ImageKind *kind;
+    const char *base64 = find_image(bundle, &kind, &size);
+    g_autoptr(GBytes) image = NULL;
+    return base64 == NULL || (decode_image(kind, base64, size, MAX_IMAGE_SIZE, &image, error) &&
+                              write_image(kind, image, directory, workspace, ret_path, error));
+}
+
+bool
+ipb_images_decode(const IpbJson *bundle, size_t max_size, const char **ret_mime_type,
+                  GBytes **ret_image, GError **error)
+{
+    size_t size;
+    const ImageKind *kind = NULL;
+    const char *base64 = find_image(bundle, &kind, &size);
+    *ret_image = NULL;
+    *ret_mime_type = kind != NULL ? kind->mime_type : NULL;
+    return base64 == NULL || decode_image(kind, base64, size, max_size, ret_image, error);
 }

@@ -13,3 +13,7 @@
  * because the kernel may have made the link. */
 bool ipb_images_save(const IpbJson *bundle, const char *directory, const char *workspace,
                      char **ret_path, GError **error);
+/* Decodes the image of a bundle, of at most @max_size bytes. *ret_image: NULL if the bundle has
+ * none; the caller unrefs it. Errors as above, LIMIT over @max_size. */
+bool ipb_images_decode(const IpbJson *bundle, size_t max_size, const char **ret_mime_type,
+                       GBytes **ret_image, GError **error);

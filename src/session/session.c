@@ -201,6 +201,30 @@ ipb_session_allow_below(IpbSession *session, const char *directory, GError **err
     return true;
 }
 
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+char **
+ipb_session_packages(IpbSession *session, GError **error)
+{
+    g_autoptr(GPtrArray) all = ipb_registry_list(ipb_runtime_registry(session->runtime), error);
+    if (all == NULL)
+        return NULL;
+    g_autofree char *directory = g_build_filename(session->workspace, "mcptools", NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < all->len; i++) {
+        const IpbRegistration *registration = g_ptr_array_index(all, i);
+        if (g_strv_contains((const char *const *) registration->roots, directory))
+            g_ptr_array_add(names, g_strdup(registration->name));
+    }
+    g_ptr_array_sort(names, compare_names);
+    g_ptr_array_add(names, NULL);
+    return (char **) g_ptr_array_free(g_steal_pointer(&names), FALSE);
+}
+
 void
 ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data)
 {
@@ -214,6 +238,22 @@ const char *
 ipb_session_workspace(IpbSession *session)
 {
     return session->workspace;
+}
+
+IpbSandboxPlan *
+ipb_session_make_reading_plan(IpbSession *session, GError **error)
+{
+    g_autoptr(IpbSandboxPolicy) stock =
+        session->sandboxing == NULL ? ipb_sandbox_policy_default() : NULL;
+    const char *const hide[] = {ipb_runtime_state_dir(session->runtime), NULL};
+    const IpbPlanOptions options = {
+        .policy = stock != NULL ? stock : ipb_sandboxing_policy(session->sandboxing),
+        .workspace = session->workspace,
+        .home = g_get_home_dir(),
+        .hide = hide,
+        .limits = IPB_SANDBOX_LIMITS_DEFAULT,
+    };
+    return ipb_sandbox_plan_new(&options, error);
 }
 
 unsigned

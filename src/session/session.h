@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "sandbox/plan.h"
 #include "session/cells.h"
 #include "session/installer.h"
 #include "session/registrar.h"
@@ -164,6 +165,8 @@ void ipb_session_allow(IpbSession *session, const IpbRegistration *registration)
  * workspace) or below it. So packages generated there earlier continue to work, and servers
  * registered for another workspace cannot be reached. */
 bool ipb_session_allow_below(IpbSession *session, const char *directory, GError **error);
+/* The names of registered servers that have a package in mcptools of the workspace; sorted. */
+char **ipb_session_packages(IpbSession *session, GError **error);
 
 /* Installs a Python package for the kernel: ipb_installer_install() in session/installer.h. */
 bool ipb_session_install(IpbSession *session, const char *package, IpbInstallLineFunc on_line,
@@ -171,6 +174,9 @@ bool ipb_session_install(IpbSession *session, const char *package, IpbInstallLin
 void ipb_session_cancel_install(IpbSession *session);
 
 const char *ipb_session_workspace(IpbSession *session);
+/* What code of the session may read and write in the workspace, by the session's configuration of a
+ * sandbox; without a sandbox, by the default one. Caller unrefs. */
+IpbSandboxPlan *ipb_session_make_reading_plan(IpbSession *session, GError **error);
 /* Where its kernel calls tools: a port of 127.0.0.1, and the token. 0: in its sandbox only. */
 unsigned ipb_session_tool_port(IpbSession *session);
 const char *ipb_session_tool_token(IpbSession *session);

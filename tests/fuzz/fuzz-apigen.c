@@ -75,6 +75,26 @@ check_signature(const char *line)
         g_assert(!g_unichar_iscntrl(g_utf8_get_char(p)));
 }
 
+/* A line of JSON for each tool, with texts in which nothing is hidden. */
+static void
+check_catalog(const char *source, guint n_tools)
+{
+    static const char *const TEXTS[] = {"signature", "stub", "full"};
+    g_auto(GStrv) lines = g_strsplit(source, "\n", -1);
+    g_assert(n_tools == 0 ? *source == '\0'
+                          : g_strv_length(lines) == n_tools + 1 && *lines[n_tools] == '\0');
+    for (guint i = 0; i < n_tools; i++) {
+        g_autoptr(IpbJsonDoc) doc =
+            ipb_json_parse(lines[i], strlen(lines[i]), &IPB_JSON_LIMITS_SMALL, NULL);
+        for (size_t j = 0; j < G_N_ELEMENTS(TEXTS); j++) {
+            const char *text = ipb_json_get_string(ipb_json_root(doc), TEXTS[j]);
+            g_assert(g_utf8_validate(text, -1, NULL));
+            for (const char *p = text; *p != '\0'; p = g_utf8_next_char(p))
+                g_assert(*p == '\n' || !g_unichar_iscntrl(g_utf8_get_char(p)));
+        }
+    }
+}
+
 static void
 generate(const char *text, size_t size, bool async_api)
 {
@@ -91,13 +111,15 @@ generate(const char *text, size_t size, bool async_api)
     g_autoptr(GPtrArray) files = ipb_apigen_generate(ipb_json_root(doc), &options, &modules, NULL);
     if (files == NULL)
         return;
-    g_assert(files->len == g_strv_length(modules) + 1);
+    g_assert(files->len == g_strv_length(modules) + 2);
     for (guint i = 0; modules[i] != NULL; i++) {
         if (!async_api)
             check_signature(modules[i]);
         g_assert(g_utf8_validate(modules[i], -1, NULL));
     }
-    for (guint i = 1; i < files->len; i++) {
+    const IpbApigenFile *catalog = g_ptr_array_index(files, files->len - 1);
+    check_catalog(catalog->source, g_strv_length(modules));
+    for (guint i = 1; i + 1 < files->len; i++) {
         const IpbApigenFile *file = g_ptr_array_index(files, i);
         g_assert(strlen(file->name) <= 200 && strchr(file->name, '/') == NULL);
         check_source(file->source);

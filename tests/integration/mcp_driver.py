@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -133,9 +134,10 @@ class McpServer(LineProgram):
         )
 
     def register(self, name: str, params: dict) -> list[str]:
-        """The names of the modules."""
+        """The names of the modules, from the signatures."""
         result = self.tool("register_mcp_server", {"server_name": name, "server_params": params})
-        return self._text(result, is_error=False).split("\n")
+        text = self._text(result, is_error=False)
+        return re.findall(rf": \.\.\.  # {name}\.(\w+)(?:: .*)?$", text, re.MULTILINE)
 
     def _text(self, result: dict, is_error: bool) -> str:
         assert result["isError"] is is_error, result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls all four tools of `ipybox` with the official Python SDK, version 1 or 2. Run by
+"""Calls the tools of `ipybox` with the official Python SDK, version 1 or 2. Run by
 test_sdk_clients.py.
 
 usage: sdk_client.py IPYBOX WORKSPACE RULES SERVER_PARAMS_JSON
@@ -57,6 +57,7 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
             "target_timezone='Asia/Tokyo'))\n"
             "print('21:00' in str(r))"
         )
+        described = await call(session, "describe_tools", {"query": "convert"})
         called = await call(session, "execute_ipython_cell", {"code": code})
         code = (
             "from mcptools.time import get_current_time as g\n"
@@ -85,6 +86,9 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
             {"code": "from IPython.display import HTML\nHTML('<p>some <b>text</b></p>')"},
         )
         await call(session, "execute_ipython_cell", {"code": "x = 1"})
+        variables = await call(session, "list_variables", {})
+        (resource,) = (await session.list_resources()).resources
+        (contents,) = (await session.read_resource(resource.uri)).contents
         reset = await call(session, "reset", {})
         gone = await call(session, "execute_ipython_cell", {"code": "'x' in globals()"})
         installed = await call(session, "install_package", {"package_name": "pip"})
@@ -93,6 +97,7 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
             {
                 "tools": tools,
                 "modules": modules,
+                "described": described,
                 "called": called,
                 "asked": asked,
                 "failed": failed,
@@ -100,6 +105,8 @@ async def main(ipybox: str, workspace: str, rules: str, server_params: str) -> N
                 "late": late,
                 "cut": cut,
                 "shown": shown,
+                "resource": [str(resource.uri), contents.text],
+                "variables": variables.splitlines()[-1],
                 "reset": reset,
                 "gone": gone,
                 "installed": installed,

@@ -33,7 +33,8 @@ def package(workspace: Path):
             return done.stderr.decode().splitlines()
 
         def names(self) -> set[str]:
-            return {path.name for path in self.directory.iterdir()} - {"__init__.py", ".generated"}
+            always = {"__init__.py", ".generated", ".tools.jsonl"}
+            return {path.name for path in self.directory.iterdir()} - always
 
         def read(self, name: str) -> str:
             return (self.directory / name).read_text()

@@ -230,7 +230,7 @@ def test_hostile_tool_names(make):
     package = make(*(tool(name=name, description=name, title=name) for name in names))
     assert len(set(package.names)) == len(names)
     assert {path.name for path in package.directory.iterdir() if path.name != "__pycache__"} == {
-        ".generated", "__init__.py", *(f"{name}.py" for name in package.names)
+        ".generated", ".tools.jsonl", "__init__.py", *(f"{name}.py" for name in package.names)
     }  # fmt: skip
     for name, module in zip(names, package.names, strict=True):
         assert (

@@ -116,12 +116,14 @@ def test_a_failure_leaves_the_old_package(workspace):
     assert {path.name for path in workspace.iterdir()} == {"srv"}
     assert {path.name for path in (workspace / "srv").iterdir()} == {
         ".generated",
+        ".tools.jsonl",
         "__init__.py",
         "old.py",
     }
     write(workspace, [tool(name="new")])
     assert {path.name for path in (workspace / "srv").iterdir()} == {
         ".generated",
+        ".tools.jsonl",
         "__init__.py",
         "new.py",
     }

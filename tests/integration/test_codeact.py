@@ -166,7 +166,7 @@ def test_the_way_of_the_skill(mcp, workspace):
     mcp.register("github", params("github"))
     assert module.read_text().endswith(INTERFACE) and "minimal_output: bool" in module.read_text()
     assert sorted(path.name for path in tools.iterdir() if path.name != "__pycache__") == [
-        ".generated", "__init__.py", "list_commits.py", "search_repositories.py"
+        ".generated", ".tools.jsonl", "__init__.py", "list_commits.py", "search_repositories.py"
     ]  # fmt: skip
     mcp.tool("reset")
     assert mcp.cell(SAVED) == SAVED_OUTPUT

@@ -75,6 +75,8 @@ def test_values(ask, run_ipybox):
                 assert {"directory", "python3"} <= offer, told
             elif value == "LEVEL":
                 assert offer == LEVELS, told
+            elif value == "WHERE":
+                assert offer == {"content", "path", "both"}, told
             elif value == "FORMAT":
                 assert offer == {"ipynb", "md", "html"}, told
             elif value == "POLICY|FILE":

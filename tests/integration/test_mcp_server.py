@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MCP server on stdio: protocol, the four tools, their output format."""
+"""The MCP server on stdio: protocol, the tools, their output format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_initialize_echoes_the_revision(ipybox, place, revision):
         result = server.initialize(revision)
         assert result["protocolVersion"] == revision
         assert result["serverInfo"]["name"] == "ipybox"
-        assert result["capabilities"] == {"logging": {}, "tools": {}}
+        assert result["capabilities"] == {"logging": {}, "tools": {}, "resources": {}}
 
 
 def test_unknown_revision_gets_the_newest_we_speak(ipybox, place):
@@ -36,7 +36,7 @@ def test_initialize_needs_no_python(ipybox, place):
     broken.write_text("#!/bin/sh\nexec sleep 1000\n")
     broken.chmod(0o755)
     with McpServer(ipybox, place, "--python", str(broken)) as server:
-        assert len(server.answer(server.request("tools/list"))["result"]["tools"]) == 4
+        assert len(server.answer(server.request("tools/list"))["result"]["tools"]) == 6
 
 
 def test_broken_python_is_explained(ipybox, place):
@@ -96,6 +96,8 @@ def test_list_tools(mcp):
         "install_package",
         "execute_ipython_cell",
         "reset",
+        "describe_tools",
+        "list_variables",
     ]
     by_name = {tool["name"]: tool["inputSchema"] for tool in tools}
     cell = by_name["execute_ipython_cell"]
@@ -105,7 +107,7 @@ def test_list_tools(mcp):
     assert by_name["register_mcp_server"]["required"] == ["server_name", "server_params"]
     assert by_name["install_package"]["required"] == ["package_name"]
     assert by_name["reset"]["properties"] == {}
-    assert all("outputSchema" not in tool for tool in tools)
+    assert all("outputSchema" not in tool for tool in tools[:4])
 
 
 def test_bad_arguments_are_tool_errors(mcp):
@@ -422,7 +424,7 @@ def test_waiting_cell_can_be_cancelled(mcp, workspace):
 def test_other_requests_are_answered_while_a_cell_runs(mcp, workspace):
     id = mcp.start_tool("execute_ipython_cell", {"code": UNTIL_TOLD + "'end'"})
     assert mcp.answer(mcp.request("ping"))["result"] == {}
-    assert len(mcp.answer(mcp.request("tools/list"))["result"]["tools"]) == 4
+    assert len(mcp.answer(mcp.request("tools/list"))["result"]["tools"]) == 6
     assert id not in mcp.answers
     (workspace / "go").touch()
     assert mcp.answer(id)["result"]["content"][0]["text"] == "'end'"

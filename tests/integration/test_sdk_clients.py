@@ -8,7 +8,21 @@ from pathlib import Path
 
 import harness
 
-TOOLS = ["register_mcp_server", "install_package", "execute_ipython_cell", "reset"]
+TOOLS = [
+    "register_mcp_server",
+    "install_package",
+    "execute_ipython_cell",
+    "reset",
+    "describe_tools",
+    "list_variables",
+]
+SIGNATURES = """\
+def run(*, timezone: str) -> Result(timezone=str, datetime=str, day_of_week=str, is_dst=bool): ...\
+  # time.get_current_time: Get current time in a specific timezone
+def run(*, source_timezone: str, time: str, target_timezone: str) -> Result(source=TimeResult(\
+timezone=str, datetime=str, day_of_week=str, is_dst=bool), target=TimeResult(timezone=str, \
+datetime=str, day_of_week=str, is_dst=bool), time_difference=str): ...\
+  # time.convert_time: Convert time between timezones"""
 
 
 def test_python_sdk(client_python, ipybox, place, servers):
@@ -22,7 +36,8 @@ def test_python_sdk(client_python, ipybox, place, servers):
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["tools"] == TOOLS
-    assert seen["modules"] == "get_current_time\nconvert_time"
+    assert seen["modules"] == SIGNATURES
+    assert seen["described"] == SIGNATURES.splitlines()[1]
     assert seen["called"] == "True"
     assert seen["asked"] == "'UTC'"
     assert seen["failed"].startswith(
@@ -42,6 +57,8 @@ def test_python_sdk(client_python, ipybox, place, servers):
     assert seen["shown"] == "some text"
     assert seen["reset"].startswith("The kernel was reset: ")
     assert seen["gone"] == "False"
+    assert seen["variables"] == "x: int = 1"
+    assert seen["resource"] == ["workspace:///rules.json", rules.read_text()]
     assert "pip" in seen["installed"]
 
 
@@ -70,7 +87,7 @@ def test_inspector(inspector, ipybox, place, servers):
     registered = inspect.tool(
         "register_mcp_server", server_name="time", server_params=json.dumps(servers.time())
     )
-    assert registered["content"] == [{"type": "text", "text": "get_current_time\nconvert_time"}]
+    assert registered["content"] == [{"type": "text", "text": SIGNATURES}]
     # Another process in the same workspace: the registration is still valid.
     called = inspect.tool(
         "execute_ipython_cell",

@@ -109,6 +109,8 @@ def test_no_registration(kernel: Kernels, files: dict) -> None:
             "install_package",
             "execute_ipython_cell",
             "reset",
+            "describe_tools",
+            "list_variables",
         ]
         result = server.tool("register_mcp_server", {"server_name": "x", "server_params": files})
         assert result["isError"] and "Unknown tool" in result["content"][0]["text"]

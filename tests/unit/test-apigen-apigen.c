@@ -60,8 +60,10 @@ test_generate(void)
     g_assert_no_error(error);
     g_autofree char *names = g_strjoinv(" ", modules);
     g_assert_cmpstr(names, ==, "a_b_2 a_b_3 a_b"); /* in the order of the tools */
-    g_assert_cmpuint(files->len, ==, 4);
+    g_assert_cmpuint(files->len, ==, 5);
     const IpbApigenFile *init = g_ptr_array_index(files, 0), *last = g_ptr_array_index(files, 3);
+    const IpbApigenFile *catalog = g_ptr_array_index(files, 4);
+    g_assert_cmpstr(catalog->name, ==, ".tools.jsonl");
     g_assert_cmpstr(init->name, ==, "__init__.py");
     g_assert_nonnull(strstr(init->source, "server_name=\"srv\", server_id=\"id\""));
     g_assert_cmpstr(last->name, ==, "a_b.py");

@@ -352,7 +352,7 @@ start_comm(IpbGatewayCell *cell)
     g_autoptr(GError) error = NULL;
     if (run_comm(cell, &error))
         return;
-    send_error(cell, "ValueError", error->message, error->message);
+    send_error(cell, "ValueError", error->message, error->message, NULL);
     end_cell(cell, NULL);
 }
 

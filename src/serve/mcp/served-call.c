@@ -9,15 +9,21 @@
 /* Progress messages are sent at most so often, with at most so much of the output. */
 #define PROGRESS_INTERVAL_MS 100
 #define MAX_PROGRESS_CHARS 4000
+/* Hosts give up after 60 s or more without a message. */
+#define WAITING_INTERVAL_MS 10000
 
 void
 ipb_served_call_free(IpbServedCall *call)
 {
     ipb_timer_free(call->progress_timer);
-    if (call->is_cancelled)
+    ipb_timer_free(call->waiting_timer);
+    if (call->is_cancelled && !call->is_answered)
         ipb_rpc_request_drop(call->request);
     ipb_rpc_request_unref(call->request);
     ipb_cell_text_free(call->text);
+    ipb_answer_images_free(call->shown);
+    ipb_structured_cell_free(call->cell);
+    g_free(call->structured);
     g_free(call->package);
     g_free(call->token_json);
     g_string_free(call->news, TRUE);
@@ -43,9 +49,12 @@ ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcRequest *request, con
     return call;
 }
 
-void
-ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
+static void
+answer(IpbServedCall *call, const char *text, bool is_error)
 {
+    if (call->is_cancelled || call->is_answered)
+        return;
+    call->is_answered = true;
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_key(writer, "content");
@@ -54,14 +63,45 @@ ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
     ipb_json_member_string(writer, "type", "text");
     ipb_json_member_string(writer, "text", text);
     ipb_json_end_object(writer);
+    if (call->shown != NULL)
+        ipb_answer_images_write(call->shown, writer);
     ipb_json_end_array(writer);
+    if (call->structured != NULL) {
+        ipb_json_key(writer, "structuredContent");
+        ipb_json_write_raw(writer, call->structured, strlen(call->structured));
+    }
     ipb_json_member_bool(writer, "isError", is_error);
     ipb_json_end_object(writer);
     size_t size;
     g_autofree char *result = ipb_json_writer_finish(writer, &size);
-    if (!call->is_cancelled)
-        ipb_rpc_request_reply(call->request, result, size);
+    ipb_rpc_request_reply(call->request, result, size);
+}
+
+void
+ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
+{
+    answer(call, text, is_error);
     g_ptr_array_remove(call->calls, call);
+}
+
+void
+ipb_served_call_answer_early(IpbServedCall *call, const char *message)
+{
+    g_autofree char *text = g_strdup_printf(IPB_TOOL_ERROR_PREFIX "%s: %s", call->tool, message);
+    answer(call, text, true);
+}
+
+void
+ipb_served_call_finish_named(IpbServedCall *call, const char *name, const char *text)
+{
+    if (call->is_structured) {
+        IpbJsonWriter *writer = ipb_json_writer_new();
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, name, text);
+        ipb_json_end_object(writer);
+        call->structured = ipb_json_writer_finish(writer, NULL);
+    }
+    ipb_served_call_finish(call, text, false);
 }
 
 void
@@ -110,4 +150,35 @@ ipb_served_call_refuse(IpbServedCall *call, const char *name, const char *wanted
 {
     g_autofree char *text = g_strdup_printf("invalid argument: %s must be %s", name, wanted);
     ipb_served_call_fail(call, text);
+}
+
+static void
+on_waiting_timer(void *data)
+{
+    IpbServedCall *call = data;
+    g_autofree char *text = call->n_waits == 0
+                                ? g_strdup("[ipybox] waiting for a previous cell to end\n")
+                                : g_strdup_printf("[ipybox] still waiting, since %u s\n",
+                                                  call->n_waits * (WAITING_INTERVAL_MS / 1000));
+    call->n_waits++;
+    g_clear_pointer(&call->waiting_timer, ipb_timer_free);
+    call->waiting_timer = ipb_timer_new(call->loop, WAITING_INTERVAL_MS, on_waiting_timer, call);
+    ipb_served_call_add_news(call, text);
+    ipb_served_call_send_news(call);
+}
+
+void
+ipb_served_call_start_waiting(IpbServedCall *call, bool is_behind)
+{
+    if (call->token_json == NULL || call->is_running)
+        return;
+    call->n_waits = is_behind ? 0 : 1;
+    call->waiting_timer =
+        ipb_timer_new(call->loop, is_behind ? 0 : WAITING_INTERVAL_MS, on_waiting_timer, call);
+}
+
+void
+ipb_served_call_stop_waiting(IpbServedCall *call)
+{
+    g_clear_pointer(&call->waiting_timer, ipb_timer_free);
 }

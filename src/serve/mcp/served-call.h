@@ -9,7 +9,9 @@
 #pragma once
 
 #include "json/rpc-peer.h"
+#include "serve/mcp/answer-images.h"
 #include "serve/mcp/elicitation.h"
+#include "serve/mcp/structured-cell.h"
 #include "session/cell-text.h"
 
 /* The beginning of a failed call's text, as in ipybox 0.9. */
@@ -29,12 +31,24 @@ struct IpbServedCall {
     /* Of the cell or the registration, for @cancel */
     uint64_t number;
     bool is_cancelled;
+    /* It cannot be cancelled any more. */
+    bool is_answered;
     /* Cells: */
     bool is_running;
     IpbElicitation *elicitation;
     uint64_t input; /* that was asked for; 0: none */
     IpbCellText *text;
     size_t max_output_chars;
+    /* Where its images are: not AUTO. @shown: NULL if they are not in the answer */
+    IpbMcpImages images;
+    IpbAnswerImages *shown;
+    /* Of a cell with a structured result; else NULL */
+    IpbStructuredCell *cell;
+    /* Any tool: its answer has a structured result. The tool sets it: a JSON object */
+    bool is_structured;
+    char *structured;
+    /* Registrations: the client has the tool describe_tools. */
+    bool offers_describe;
     /* Installations: the package, and the queue. Only the first in the queue runs. */
     char *package;
     GQueue *installs;
@@ -43,6 +57,8 @@ struct IpbServedCall {
     int64_t progress;
     GString *news;
     IpbTimer *progress_timer;
+    IpbTimer *waiting_timer;
+    unsigned n_waits;
     void (*on_progress)(const IpbRpcRequest *request, const char *token_json, int64_t progress,
                         const char *message, void *data);
     void *progress_data;
@@ -53,14 +69,24 @@ IpbServedCall *ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcReques
                                    const char *tool);
 void ipb_served_call_free(IpbServedCall *call);
 
-/* These three answer, unless the call was cancelled, and end the call. The answer is one text
- * block, because some hosts read only the first block. */
+/* These three answer, unless the call was cancelled, and end the call. The first block of the
+ * answer is one text, because some hosts read only the first block. Images follow. */
 void ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error);
+/* The same for a success whose structured result is {@name: @text}. */
+void ipb_served_call_finish_named(IpbServedCall *call, const char *name, const char *text);
 void ipb_served_call_fail(IpbServedCall *call, const char *message);
 /* The argument @name is not @wanted. */
 void ipb_served_call_refuse(IpbServedCall *call, const char *name, const char *wanted);
+
+/* Answers with an error, but does not end the call: the session has yet to report its end. */
+void ipb_served_call_answer_early(IpbServedCall *call, const char *message);
 
 /* New output, if the client asked for progress: _add_news sends it together with what follows soon,
  * _send_news sends it at once. */
 void ipb_served_call_add_news(IpbServedCall *call, const char *text);
 void ipb_served_call_send_news(IpbServedCall *call);
+/* Reports from time to time, if the client asked for progress, that the call waits for its turn:
+ * hosts give up calls of which they hear nothing. @is_behind: it waits for another cell, so this is
+ * reported at once. Until _stop_waiting. */
+void ipb_served_call_start_waiting(IpbServedCall *call, bool is_behind);
+void ipb_served_call_stop_waiting(IpbServedCall *call);

@@ -14,18 +14,36 @@
 #include "serve/conversation.h"
 #include "serve/mcp/elicitation.h"
 #include "serve/mcp/late-log.h"
+#include "serve/mcp/resources.h"
+#include "serve/mcp/tool-listing.h"
 #include "serve/mcp/tools.h"
 
 /* Newest first. The first is offered to a client that asks for an unknown one. */
 static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-static const char INSTRUCTIONS[] = "Runs Python in a stateful IPython kernel. Register MCP servers "
-                                   "to call their tools from code: each becomes a package "
-                                   "mcptools.<server_name> with one module per tool (Params, run, "
-                                   "and Result where the tool describes its result). Variables, "
-                                   "imports and definitions persist between cells until reset.";
+/* A prompt in a box, as SVG. Of the server, not of each tool: they would all have the same. */
+static const char ICONS[] =
+    "[{\"src\":\"data:image/svg+xml;base64,"
+    "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAxNiAx"
+    "NiI+PHBhdGggZD0iTTIgMmgxMnYxMkgyeiIgZmlsbD0iIzM3NzZhYiIvPjxwYXRoIGQ9Ik01IDZs"
+    "MiAyLTIgMk04IDEwaDMiIHN0cm9rZT0iI2ZmZDQzYiIgc3Ryb2tlLXdpZHRoPSIxLjUiIGZpbGw9"
+    "Im5vbmUiLz48L3N2Zz4="
+    "\",\"mimeType\":\"image/svg+xml\",\"sizes\":[\"any\"]}]";
 
-static const char CAPABILITIES[] = "{\"logging\":{},\"tools\":{}}";
+static const char CAPABILITIES[] = "{\"logging\":{},\"tools\":{},\"resources\":{}}";
+
+static const char INSTRUCTIONS[] =
+    "Runs Python in a stateful IPython kernel. Variables, imports and definitions persist between "
+    "cells until reset. Code calls the tools of MCP servers: each server is a package "
+    "mcptools.<server_name> with one module per tool (Params, run, and Result where the tool "
+    "describes its result).";
+static const char REGISTER_INSTRUCTIONS[] =
+    "register_mcp_server makes the package of a further server.";
+static const char DESCRIBE_INSTRUCTIONS[] = "describe_tools finds tools and describes them.";
+static const char SEARCH_INSTRUCTIONS[] =
+    "In cells, import mcptools and use mcptools.search(\"words\") and "
+    "mcptools.describe(\"server.tool\") to find and describe tools.";
+
 
 struct IpbMcpServer {
     IpbMcpServerOptions options;
@@ -34,6 +52,7 @@ struct IpbMcpServer {
     /* The conversation's */
     IpbRpcPeer *peer;
     IpbMcpTools *tools;
+    IpbMcpResources *resources;
     IpbElicitation *elicitation;
     IpbLateLog *late_log;
     /* NULL: not initialized */
@@ -67,6 +86,26 @@ negotiate(const char *asked)
     return REVISIONS[0];
 }
 
+/* They name only tools that are offered. */
+static char *
+make_instructions(const IpbMcpServer *server)
+{
+    g_autofree char *packages =
+        ipb_tool_listing_instructions(server->session, server->options.servers);
+    bool offers_register = ipb_mcp_tools_offers(server->tools, "register_mcp_server");
+    g_autoptr(GString) text = g_string_new(INSTRUCTIONS);
+    if (offers_register)
+        g_string_append_printf(text, " %s", REGISTER_INSTRUCTIONS);
+    if (packages != NULL)
+        g_string_append_printf(text, " %s", packages);
+    if (packages == NULL && !offers_register)
+        return g_string_free(g_steal_pointer(&text), FALSE);
+    if (ipb_mcp_tools_offers(server->tools, "describe_tools"))
+        g_string_append_printf(text, " %s", DESCRIBE_INSTRUCTIONS);
+    g_string_append_printf(text, " %s", SEARCH_INSTRUCTIONS);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
 static void
 handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
 {
@@ -79,6 +118,8 @@ handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
     }
     const char *revision = server->revision = negotiate(asked);
     ipb_elicitation_set_client(server->elicitation, revision, ipb_json_get(params, "capabilities"));
+    ipb_mcp_tools_set_client(server->tools,
+                             ipb_json_get_string(ipb_json_get(params, "clientInfo"), "name"));
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "protocolVersion", revision);
@@ -88,8 +129,12 @@ handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "name", "ipybox");
     ipb_json_member_string(writer, "version", IPYBOX_VERSION);
+    ipb_json_member_string(writer, "title", "ipybox");
+    ipb_json_key(writer, "icons");
+    ipb_json_write_raw(writer, ICONS, strlen(ICONS));
     ipb_json_end_object(writer);
-    ipb_json_member_string(writer, "instructions", INSTRUCTIONS);
+    g_autofree char *instructions = make_instructions(server);
+    ipb_json_member_string(writer, "instructions", instructions);
     ipb_json_end_object(writer);
     reply_with(request, writer);
 }
@@ -135,6 +180,13 @@ on_request(IpbRpcRequest *request, void *data)
         ipb_mcp_tools_call(server->tools, request);
     } else if (g_str_equal(method, "logging/setLevel")) {
         handle_set_level(server, request);
+    } else if (g_str_equal(method, "resources/list")) {
+        ipb_mcp_resources_list(server->resources, request);
+    } else if (g_str_equal(method, "resources/read")) {
+        ipb_mcp_resources_read(server->resources, request);
+    } else if (g_str_equal(method, "resources/templates/list")) {
+        static const char NONE[] = "{\"resourceTemplates\":[]}";
+        ipb_rpc_request_reply(request, NONE, strlen(NONE));
     } else {
         g_autofree char *message = g_strdup_printf("no such method: %s", method);
         ipb_rpc_request_fail(request, IPB_RPC_METHOD_NOT_FOUND, message, NULL);
@@ -269,8 +321,10 @@ ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *option
     server->elicitation = ipb_elicitation_new(server->peer, server->session);
     server->late_log = ipb_late_log_new(loop, server->conversation);
     ipb_session_watch_late_output(server->session, on_late_event, server);
-    server->tools = ipb_mcp_tools_new(loop, server->session, server->elicitation,
-                                      options->offers_register, on_progress, server);
+    server->resources = ipb_mcp_resources_new(server->session);
+    server->tools =
+        ipb_mcp_tools_new(loop, server->session, server->elicitation, options->offers_register,
+                          &options->tools, on_progress, server);
     return server;
 }
 
@@ -294,6 +348,7 @@ ipb_mcp_server_free(IpbMcpServer *server, unsigned flush_ms)
     server->is_ending = true;
     ipb_session_free(server->session);
     ipb_mcp_tools_free(server->tools); /* answers requests in flight */
+    ipb_mcp_resources_free(server->resources);
     ipb_elicitation_free(server->elicitation);
     ipb_late_log_free(server->late_log);
     ipb_conversation_finish(server->conversation, flush_ms);

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "serve/mcp/tool-options.h"
 #include "serve/message-channel.h"
 #include "session/session.h"
 
@@ -21,6 +22,10 @@ typedef struct {
     IpbSessionOptions session;
     /* The client may register MCP servers. */
     bool offers_register;
+    IpbMcpToolOptions tools;
+    /* Object with the names of servers that are registered before the first cell runs, or NULL;
+     * lives as long as the server. */
+    const IpbJson *servers;
     /* The client closed the channel (@why NULL), or the channel failed. Once, from the loop. */
     void (*on_end)(const GError *why, void *data);
     /* May be NULL. */

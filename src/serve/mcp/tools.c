@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The four tools; see the header.
+ * The tools; see the header.
  */
 #include "serve/mcp/tools.h"
 
@@ -11,6 +11,8 @@
 #include "base/spelling.h"
 #include "serve/mcp-tools-json.h"
 #include "serve/mcp/served-call.h"
+#include "serve/mcp/tool-listing.h"
+#include "serve/mcp/variables.h"
 #include "session/cell-text.h"
 
 #define DEFAULT_TIMEOUT_S 120
@@ -25,6 +27,9 @@ struct IpbMcpTools {
     IpbSession *session;
     IpbElicitation *elicitation;
     bool offers_register;
+    IpbMcpToolOptions options;
+    /* For this client; not AUTO */
+    IpbMcpImages images;
     /* IpbServedCall */
     GPtrArray *calls;
     /* Those of them that install, in the order of their arrival */
@@ -32,18 +37,6 @@ struct IpbMcpTools {
     IpbMcpToolsProgressFunc on_progress;
     void *data;
 };
-
-static IpbServedCall *
-new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
-{
-    IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, tool);
-    call->session = tools->session;
-    call->elicitation = tools->elicitation;
-    call->installs = &tools->installs;
-    call->on_progress = tools->on_progress;
-    call->progress_data = tools->data;
-    return call;
-}
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
@@ -90,7 +83,8 @@ append_output(GString *out, const IpbServedCall *call)
     if (ipb_cell_text_is_truncated(call->text))
         g_string_append_printf(out, "\n\n[Output truncated: exceeded %zu character limit]",
                                call->max_output_chars);
-    append_images(out, ipb_cell_text_images(call->text));
+    if (call->images != IPB_MCP_IMAGES_CONTENT)
+        append_images(out, ipb_cell_text_images(call->text));
 }
 
 /* The notices come last, because the output can be understood without them. */
@@ -98,8 +92,11 @@ static void
 append_notices(GString *out, const IpbServedCall *call)
 {
     const GPtrArray *notices = ipb_cell_text_notices(call->text);
-    if (notices->len > 0 && out->len > 0)
+    const char *left_out = call->shown != NULL ? ipb_answer_images_note(call->shown) : NULL;
+    if ((notices->len > 0 || left_out != NULL) && out->len > 0)
         g_string_append(out, g_str_has_suffix(out->str, "\n") ? "\n" : "\n\n");
+    if (left_out != NULL)
+        g_string_append_printf(out, "%s%s", left_out, notices->len > 0 ? "\n" : "");
     for (guint i = 0; i < notices->len; i++)
         g_string_append_printf(out, "%s%s", i > 0 ? "\n" : "",
                                (const char *) g_ptr_array_index(notices, i));
@@ -123,6 +120,8 @@ finish_cell(IpbServedCall *call, const IpbEvent *event)
     }
     g_string_append_len(text, output->str, (gssize) output->len);
     append_notices(text, call);
+    if (call->cell != NULL)
+        call->structured = ipb_structured_cell_finish(call->cell, event, call->text);
     if (call->is_cancelled) /* there will be no response */
         ipb_session_keep_notices(call->session, ipb_cell_text_notices(call->text));
     ipb_served_call_finish(call, text->str, is_error);
@@ -141,6 +140,8 @@ on_cell_event(const IpbEvent *event, void *data)
 {
     IpbServedCall *call = data;
     ipb_cell_text_add(call->text, event);
+    if (call->cell != NULL)
+        ipb_structured_cell_add(call->cell, event);
     switch (event->type) {
     case IPB_EVENT_STDOUT:
     case IPB_EVENT_STDERR:
@@ -163,11 +164,15 @@ on_cell_event(const IpbEvent *event, void *data)
         break;
     case IPB_EVENT_STARTED:
         call->is_running = true;
+        ipb_served_call_stop_waiting(call);
         break;
     case IPB_EVENT_DISPLAY:
     case IPB_EVENT_UPDATE:
-    case IPB_EVENT_CLEAR_OUTPUT:
     case IPB_EVENT_RESULT:
+        if (call->shown != NULL)
+            ipb_answer_images_add(call->shown, event->data, event->image_path);
+        break;
+    case IPB_EVENT_CLEAR_OUTPUT:
     case IPB_EVENT_ERROR:
     case IPB_EVENT_NOTICE:
     case IPB_EVENT_READY:
@@ -182,6 +187,18 @@ static void
 cancel_cell(IpbServedCall *call)
 {
     ipb_session_cancel(call->session, call->number);
+}
+
+/* Whether another cell of the client runs or waits. */
+static bool
+is_cell_before(const IpbServedCall *call)
+{
+    for (guint i = 0; i < call->calls->len; i++) {
+        const IpbServedCall *other = g_ptr_array_index(call->calls, i);
+        if (other != call && other->text != NULL)
+            return true;
+    }
+    return false;
 }
 
 static void
@@ -205,6 +222,8 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
     call->max_output_chars = (size_t) max_chars;
     call->text = ipb_cell_text_new(call->max_output_chars);
     ipb_cell_text_mark_late(call->text);
+    call->shown = call->images != IPB_MCP_IMAGES_PATH ? ipb_answer_images_new() : NULL;
+    call->cell = call->is_structured ? ipb_structured_cell_new(call->max_output_chars) : NULL;
     call->cancel = cancel_cell;
     g_autoptr(GError) error = NULL;
     const IpbCellOptions options = {
@@ -216,6 +235,8 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
         ipb_session_execute_with(call->session, code, &options, on_cell_event, call, &error);
     if (call->number == 0)
         ipb_served_call_fail(call, error->message);
+    else
+        ipb_served_call_start_waiting(call, is_cell_before(call));
 }
 
 /* --- the others ------------------------------------------------------------------------------- */
@@ -228,8 +249,7 @@ on_registered(const char *const *modules, const GError *error, void *data)
         ipb_served_call_fail(call, error->message);
         return;
     }
-    g_autofree char *names = g_strjoinv("\n", (char **) modules);
-    ipb_served_call_finish(call, *modules != NULL ? names : "The server has no tools.", false);
+    ipb_tool_listing_finish_register(call, modules, call->offers_describe);
 }
 
 static void
@@ -244,6 +264,7 @@ call_register(IpbServedCall *call, const IpbJson *arguments)
     IpbRegisterOptions options = {
         .name = ipb_json_get_string(arguments, "server_name"),
         .params = ipb_json_get(arguments, "server_params"),
+        .listing = IPB_APIGEN_NAMED_SIGNATURES,
         .is_of_client = true,
     };
     if (options.name == NULL) {
@@ -302,7 +323,7 @@ on_installed(const char *output, const GError *error, void *data)
     if (error != NULL)
         ipb_served_call_fail(call, error->message);
     else
-        ipb_served_call_finish(call, output, false);
+        ipb_served_call_finish_named(call, "output", output);
     start_next_install(installs);
 }
 
@@ -335,11 +356,10 @@ call_install(IpbServedCall *call, const IpbJson *arguments)
 static void
 on_reset(void *data)
 {
-    ipb_served_call_finish(
-        data,
+    ipb_served_call_finish_named(
+        data, "message",
         "The kernel was reset: variables, imports and definitions are gone, and MCP servers were "
-        "stopped (they start again when called). Installed packages and generated APIs are kept.",
-        false);
+        "stopped (they start again when called). Installed packages and generated APIs are kept.");
 }
 
 static void
@@ -352,8 +372,11 @@ call_reset(IpbServedCall *call, const IpbJson *arguments)
 
 typedef struct {
     const char *name;
+    /* What tools/list says: schemas, title, annotations; from tools.json */
     const char *json;
     void (*call)(IpbServedCall *call, const IpbJson *arguments);
+    /* Of ipybox 0.9, whose tools have no structured results */
+    bool is_original;
     /* Their names */
     const char *arguments[MAX_ARGUMENTS + 1];
 } Tool;
@@ -362,14 +385,78 @@ static const Tool TOOLS[] = {
     {"register_mcp_server",
      IPB_TOOL_REGISTER_MCP_SERVER_JSON,
      call_register,
+     true,
      {"server_name", "server_params"}},
-    {"install_package", IPB_TOOL_INSTALL_PACKAGE_JSON, call_install, {"package_name"}},
+    {"install_package", IPB_TOOL_INSTALL_PACKAGE_JSON, call_install, true, {"package_name"}},
     {"execute_ipython_cell",
      IPB_TOOL_EXECUTE_IPYTHON_CELL_JSON,
      call_execute,
+     true,
      {"code", "timeout", "max_output_chars"}},
-    {"reset", IPB_TOOL_RESET_JSON, call_reset, {NULL}},
+    {"reset", IPB_TOOL_RESET_JSON, call_reset, true, {NULL}},
+    {"describe_tools",
+     IPB_TOOL_DESCRIBE_TOOLS_JSON,
+     ipb_tool_listing_describe,
+     false,
+     {"query", "names", "detail"}},
+    {"list_variables", IPB_TOOL_LIST_VARIABLES_JSON, ipb_variables_list, false, {NULL}},
 };
+
+static bool
+is_offered(const IpbMcpTools *tools, const Tool *tool)
+{
+    const char *const *names = tools->options.names;
+    return (names == NULL || g_strv_contains(names, tool->name)) &&
+           (tools->offers_register || tool->call != call_register);
+}
+
+static bool
+is_structured(const IpbMcpTools *tools, const Tool *tool)
+{
+    return !tool->is_original || tools->options.is_structured;
+}
+
+bool
+ipb_mcp_tools_offers(const IpbMcpTools *tools, const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++)
+        if (g_str_equal(TOOLS[i].name, name))
+            return is_offered(tools, &TOOLS[i]);
+    return false;
+}
+
+bool
+ipb_mcp_tools_check_names(const char *const *names, GError **error)
+{
+    for (; *names != NULL; names++) {
+        g_autoptr(GString) all = g_string_new(NULL);
+        bool is_known = false;
+        for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++) {
+            is_known = is_known || g_str_equal(TOOLS[i].name, *names);
+            g_string_append_printf(all, "%s%s", i > 0 ? ", " : "", TOOLS[i].name);
+        }
+        if (is_known)
+            continue;
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "there is no tool %s; the tools are %s", *names, all->str);
+        return false;
+    }
+    return true;
+}
+
+static IpbServedCall *
+new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *name)
+{
+    IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, name);
+    call->session = tools->session;
+    call->elicitation = tools->elicitation;
+    call->offers_describe = ipb_mcp_tools_offers(tools, "describe_tools");
+    call->images = tools->images;
+    call->installs = &tools->installs;
+    call->on_progress = tools->on_progress;
+    call->progress_data = tools->data;
+    return call;
+}
 
 /* The argument of the tool that is most similar to @name; NULL: none is similar. */
 static const char *
@@ -431,13 +518,16 @@ call_tool(const Tool *tool, IpbServedCall *call, const IpbJson *arguments)
 
 IpbMcpTools *
 ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitation,
-                  bool offers_register, IpbMcpToolsProgressFunc on_progress, void *data)
+                  bool offers_register, const IpbMcpToolOptions *options,
+                  IpbMcpToolsProgressFunc on_progress, void *data)
 {
     IpbMcpTools *tools = g_new0(IpbMcpTools, 1);
     tools->loop = ipb_loop_ref(loop);
     tools->session = session;
     tools->elicitation = elicitation;
     tools->offers_register = offers_register;
+    tools->options = *options;
+    ipb_mcp_tools_set_client(tools, NULL);
     g_queue_init(&tools->installs);
     tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
     tools->on_progress = on_progress;
@@ -445,10 +535,24 @@ ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitatio
     return tools;
 }
 
-static bool
-is_offered(const IpbMcpTools *tools, size_t index)
+void
+ipb_mcp_tools_set_client(IpbMcpTools *tools, const char *name)
 {
-    return tools->offers_register || TOOLS[index].call != call_register;
+    tools->images = ipb_answer_images_choose(tools->options.images, name);
+}
+
+static void
+describe(const IpbMcpTools *tools, const Tool *tool, IpbJsonWriter *writer)
+{
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse(tool->json, strlen(tool->json), &IPB_JSON_LIMITS_SMALL, NULL);
+    ipb_json_begin_object(writer);
+    IPB_JSON_FOREACH (member, ipb_json_root(doc)) {
+        const char *name = ipb_json_name(member, NULL);
+        if (!g_str_equal(name, "outputSchema") || is_structured(tools, tool))
+            ipb_json_member_value(writer, name, member);
+    }
+    ipb_json_end_object(writer);
 }
 
 void
@@ -456,8 +560,8 @@ ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer)
 {
     ipb_json_begin_array(writer);
     for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++)
-        if (is_offered(tools, i))
-            ipb_json_write_raw(writer, TOOLS[i].json, strlen(TOOLS[i].json));
+        if (is_offered(tools, &TOOLS[i]))
+            describe(tools, &TOOLS[i], writer);
     ipb_json_end_array(writer);
 }
 
@@ -480,8 +584,10 @@ ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
         return;
     }
     for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++) {
-        if (g_str_equal(name, TOOLS[i].name) && is_offered(tools, i)) {
-            call_tool(&TOOLS[i], new_call(tools, request, TOOLS[i].name), arguments);
+        if (g_str_equal(name, TOOLS[i].name) && is_offered(tools, &TOOLS[i])) {
+            IpbServedCall *call = new_call(tools, request, TOOLS[i].name);
+            call->is_structured = is_structured(tools, &TOOLS[i]);
+            call_tool(&TOOLS[i], call, arguments);
             return;
         }
     }
@@ -505,7 +611,8 @@ ipb_mcp_tools_cancel(IpbMcpTools *tools, const char *id_json)
 {
     for (guint i = 0; i < tools->calls->len; i++) {
         IpbServedCall *call = g_ptr_array_index(tools->calls, i);
-        if (call->is_cancelled || !g_str_equal(ipb_rpc_request_id(call->request), id_json))
+        if (call->is_cancelled || call->is_answered ||
+            !g_str_equal(ipb_rpc_request_id(call->request), id_json))
             continue;
         call->is_cancelled = true;
         if (call->cancel != NULL)

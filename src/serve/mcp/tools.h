@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbMcpTools: the four tools of the MCP server: register_mcp_server, install_package,
- * execute_ipython_cell, reset. Names, parameters, defaults and output format are those of ipybox
- * 0.9 (docs/migration.md). Their descriptions are in tools.json.
+ * IpbMcpTools: the tools of the MCP server. Names, parameters and defaults of register_mcp_server,
+ * install_package, execute_ipython_cell and reset are those of ipybox 0.9 (docs/migration.md). The
+ * descriptions of all tools are in tools.json.
  */
 #pragma once
 
 #include "json/rpc-peer.h"
 #include "serve/mcp/elicitation.h"
+#include "serve/mcp/tool-options.h"
 #include "session/session.h"
 
 typedef struct IpbMcpTools IpbMcpTools;
@@ -20,8 +21,14 @@ typedef void (*IpbMcpToolsProgressFunc)(const IpbRpcRequest *request, const char
 /* @elicitation: asks for the input of cells; borrowed. @offers_register: there is a tool that
  * registers MCP servers. */
 IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitation,
-                               bool offers_register, IpbMcpToolsProgressFunc on_progress,
-                               void *data);
+                               bool offers_register, const IpbMcpToolOptions *options,
+                               IpbMcpToolsProgressFunc on_progress, void *data);
+/* The client says who it is (clientInfo.name; NULL: it does not). */
+void ipb_mcp_tools_set_client(IpbMcpTools *tools, const char *name);
+/* Whether the client has the tool @name. */
+bool ipb_mcp_tools_offers(const IpbMcpTools *tools, const char *name);
+/* INVALID: one of @names (NULL-terminated) is no tool; the message lists them. */
+bool ipb_mcp_tools_check_names(const char *const *names, GError **error);
 /* The value of "tools" in the answer to tools/list. */
 void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */

@@ -24,6 +24,7 @@ def answer(shell: Any, method: str, params: dict[str, Any]) -> Any:
         "inspect": inspect,
         "is_complete": is_complete,
         "kernel_info": kernel_info,
+        "variables": list_variables,
     }
     if method not in handlers:
         raise ValueError(f"no method {method!r}")
@@ -124,6 +125,12 @@ def _limit(n: Any) -> int:
 
 def comm_info(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
     return {"comms": comms.describe(shell, params.get("target_name"))}
+
+
+def list_variables(shell: Any, params: dict[str, Any]) -> dict[str, Any]:
+    from . import variables
+
+    return variables.answer(shell)
 
 
 def kernel_info(shell: Any, params: dict[str, Any]) -> dict[str, Any]:

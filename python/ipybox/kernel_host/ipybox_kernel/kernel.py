@@ -33,6 +33,7 @@ from . import (
     mime,
     plots,
     randomness,
+    tool_packages,
     tracebacks,
     user_processes,
     wire,
@@ -176,6 +177,8 @@ class Kernel:
         sys.argv = [""]
         stub = [self._forked.stub_dir] if self._forked.stub_dir else []
         sys.path[:0] = [*stub, *path, ""]
+        if stub:
+            tool_packages.watch()
         interpreter.become_kernel()
 
     def _make_loop(self, returns_to_cwd: bool) -> None:
