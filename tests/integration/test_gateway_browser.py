@@ -103,7 +103,13 @@ def browse(pages: Pages, place: harness.Place, gateway: Gateway) -> dict[str, An
     profile = place.root / "profile"
     url = f"{pages.origin}/?gateway=http://127.0.0.1:{gateway.port}"
     browser = subprocess.Popen(
-        [chromium.program(), *chromium.FLAGS, f"--user-data-dir={profile}", "--remote-debugging-port=0", url],
+        [
+            chromium.program(),
+            *chromium.FLAGS,
+            f"--user-data-dir={profile}",
+            "--remote-debugging-port=0",
+            url,
+        ],
         env=place.environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
