@@ -124,6 +124,7 @@ class Lab:
 
     def write(self, code: str) -> int:
         """Makes a cell at the end with this code, and keeps the focus in it."""
+        code = code.strip()
         cell = self.page.evaluate(
             f"""(async () => {{
               const {{commands}} = jupyterapp, content = {PANEL}.content;
@@ -244,17 +245,18 @@ class Lab:
         self.shown(cell, selector)
         return cell
 
-    def n_colours(self, element: str) -> int:
-        """How many colours an image or a canvas has."""
-        return self.page.evaluate(
-            f"""(async () => {{
-              const source = {element}, canvas = document.createElement("canvas");
-              if (source.decode) await source.decode();
+    def wait_for_colours(self, element: str, n_colours: int) -> None:
+        """Waits until an image or a canvas has at least so many colours."""
+        self.wait_for(
+            f"""((source) => {{
+              if (source.complete === false) return false;
+              const canvas = document.createElement("canvas");
               canvas.width = source.naturalWidth || source.width;
               canvas.height = source.naturalHeight || source.height;
               const context = canvas.getContext("2d");
               context.drawImage(source, 0, 0);
               const {{data}} = context.getImageData(0, 0, canvas.width, canvas.height);
-              return new Set(new Uint32Array(data.buffer)).size;
-            }})()"""
+              return new Set(new Uint32Array(data.buffer)).size >= {n_colours};
+            }})({element})""",
+            f"{n_colours} colours of {element}",
         )
