@@ -416,6 +416,13 @@ class TestGateway(Checks):
 
     NAME = "Python 3 (ipybox)"
 
+    @pytest.mark.xfail(
+        strict=True,
+        reason="jupyter_server's gateway client decodes binary frames as UTF-8, and reads no more",
+    )
+    def test_figure(self, nb: Lab) -> None:
+        super().test_figure(nb)
+
     @pytest.fixture
     def nb(self, gateway: Lab) -> Lab:
         return gateway
