@@ -236,6 +236,17 @@ class Lab:
     def wait_for(self, expression: str, what: str) -> Any:
         return self.page.wait(expression, what, SHOW_SECONDS)
 
+    def answer(self, cell: int, text: str) -> str:
+        """Types into the input box of a cell. Returns the type of the box."""
+        box = self.element(cell, "input.jp-Stdin-input")
+        self.wait_for(f"document.activeElement === {box}", "an input box with the focus")
+        kind = self.page.evaluate(f"{box}.type")
+        self.page.type(text)
+        self.page.evaluate(f"{box}.dataset.answered = 'yes'")
+        self.page.press("Enter")
+        self.wait_for("!document.querySelector('[data-answered]')", "the end of the input box")
+        return kind
+
     def widget(self, code: str, selector: str) -> int:
         """Runs a cell that shows a widget, and waits for this element of it."""
         cell = self.run(code)

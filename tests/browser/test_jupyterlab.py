@@ -229,25 +229,14 @@ class Checks:
         """It comes while the cell runs."""
         cell = nb.start(LIVE_STREAM)
         nb.wait_for_text(cell, "line 2")
-        self.answer(nb, cell, "yes")
+        nb.answer(cell, "yes")
         nb.wait_for_end(cell)
         assert nb.stream(cell).endswith("the end\n")
-
-    def answer(self, nb: Lab, cell: int, text: str) -> str:
-        """Types into the input box of a cell. Returns the type of the box."""
-        box = nb.element(cell, "input.jp-Stdin-input")
-        nb.wait_for(f"document.activeElement === {box}", "an input box with the focus")
-        kind = nb.page.evaluate(f"{box}.type")
-        nb.page.type(text)
-        nb.page.evaluate(f"{box}.dataset.answered = 'yes'")
-        nb.page.press("Enter")
-        nb.wait_for("!document.querySelector('[data-answered]')", "the end of the input box")
-        return kind
 
     def test_input(self, nb: Lab) -> None:
         cell = nb.start("name = input('Name? ')\nprint('hello', name)")
         nb.wait_for_text(cell, "Name?")
-        assert self.answer(nb, cell, "Ann") == "text"
+        assert nb.answer(cell, "Ann") == "text"
         nb.wait_for_end(cell)
         nb.wait_for_text(cell, "hello Ann")
 
@@ -255,7 +244,7 @@ class Checks:
         """What is typed is not shown, then and later."""
         cell = nb.start("from getpass import getpass\nsecret = getpass('Password? ')")
         nb.wait_for_text(cell, "Password?")
-        assert self.answer(nb, cell, "sesame") == "password"
+        assert nb.answer(cell, "sesame") == "password"
         nb.wait_for_end(cell)
         assert nb.value("secret") == "sesame"
         assert "sesame" not in str(nb.outputs(cell)) and "sesame" not in nb.shown(cell)
@@ -263,8 +252,8 @@ class Checks:
     def test_debugger(self, nb: Lab) -> None:
         cell = nb.start("x = 40\nbreakpoint()\nprint(x)")
         nb.wait_for_text(cell, "ipdb>")
-        self.answer(nb, cell, "x = 41")
-        self.answer(nb, cell, "c")
+        nb.answer(cell, "x = 41")
+        nb.answer(cell, "c")
         nb.wait_for_end(cell)
         nb.wait_for_text(cell, "41")
 
