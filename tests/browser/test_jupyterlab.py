@@ -314,7 +314,7 @@ class Checks:
     @no_late_output
     def test_display_of_a_thread(self, nb: Lab) -> None:
         cell = nb.run(THREAD_DISPLAY)
-        other = nb.run("ready.set()\ndone.wait()")
+        other = nb.run("ready.set()\ndone.wait();")
         assert nb.outputs(other) == []
         nb.wait_for_text(cell, "one")
         nb.wait_for_text(cell, "two")
