@@ -16,21 +16,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import chromium
 import harness
 from gateway_driver import Gateway
-
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--disable-breakpad",
-)
 
 # Uses the gateway at the address in its query, and reports the outcome to its server.
 PAGE = """<!doctype html><script type="module">
@@ -112,12 +100,16 @@ class Pages:
 
 def browse(pages: Pages, place: harness.Place, gateway: Gateway) -> dict[str, Any]:
     """The report of the page."""
-    program = shutil.which("chromium")
-    assert program, "chromium is missing; `make check` installs it"
     profile = place.root / "profile"
     url = f"{pages.origin}/?gateway=http://127.0.0.1:{gateway.port}"
     browser = subprocess.Popen(
-        [program, *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-port=0", url],
+        [
+            chromium.program(),
+            *chromium.FLAGS,
+            f"--user-data-dir={profile}",
+            "--remote-debugging-port=0",
+            url,
+        ],
         env=place.environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

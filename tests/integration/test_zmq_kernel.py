@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +78,8 @@ def test_interrupt(scenario) -> None:
 def test_restart(scenario) -> None:
     outcome = scenario("restart")
     assert outcome["is_new"]
+    # JupyterLab gives up a kernel that says that it is dead, though another process follows.
+    assert "dead" not in outcome["states"]
     assert contents(outcome["x"], "execute_result")[0]["data"] == {"text/plain": "False"}
 
 
@@ -144,6 +147,12 @@ def test_sockets_in_files(scenario) -> None:
     ],
 )
 def test_connection_files(run_ipybox, place, change: dict, why: str) -> None:
+    path = write_connection(place, **change)
+    done = run_ipybox("kernel", "-f", str(path))
+    assert done.returncode != 0 and why in done.stderr
+
+
+def write_connection(place, **change: Any) -> Path:
     content = {
         "ip": "127.0.0.1",
         "transport": "tcp",
@@ -154,8 +163,26 @@ def test_connection_files(run_ipybox, place, change: dict, why: str) -> None:
     }
     path = place.workspace / "connection.json"
     path.write_text(json.dumps(content))
-    done = run_ipybox("kernel", "-f", str(path))
-    assert done.returncode != 0 and why in done.stderr
+    return path
+
+
+@pytest.mark.parametrize("has_library", [False, True])
+def test_without_libzmq(run_ipybox, place, has_library: bool) -> None:
+    """It cannot be loaded, or is another library. The kernel says what to install."""
+    library = place.workspace / "libzmq.so.5"
+    if has_library:
+        command = ["cc", "-shared", "-o", str(library), "-x", "c", "/dev/null"]
+        subprocess.run(command, check=True)
+        why = "libzmq.so.5 has no zmq_"
+    else:
+        library.write_text("no library")
+        why = "Install it: apt install libzmq5"
+    place.environ["LD_LIBRARY_PATH"] = str(place.workspace)
+    done = run_ipybox("kernel", "-f", str(write_connection(place)))
+    assert done.returncode != 0 and why in done.stderr and "libzmq.so.5" in done.stderr
+    # Everything else works.
+    done = run_ipybox("run", "-c", "6 * 7")
+    assert done.stdout == "42\n", done.stderr
 
 
 def test_files_that_are_no_connection_files(run_ipybox, place) -> None:

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import zmq
@@ -89,14 +90,30 @@ def interrupt(name: str) -> Any:
     return outcome
 
 
+def ready_messages(client: BlockingKernelClient) -> Iterator[dict[str, Any]]:
+    """The messages that have come on iopub."""
+    while client.iopub_channel.msg_ready():
+        yield client.get_iopub_msg(timeout=TIMEOUT)
+
+
 def restart(name: str) -> Any:
     front = Front(name)
     front.run("x = 1")
     before = front.manager.provisioner.process.pid
     front.manager.restart_kernel()
+    # Until the new process is heard.
+    states: list[str] = []
+    asked: set[str] = set()
+    while True:
+        asked.add(front.client.kernel_info())
+        front.client.get_shell_msg(timeout=TIMEOUT)
+        heard = list(ready_messages(front.client))
+        states += [m["content"]["execution_state"] for m in heard if m["msg_type"] == "status"]
+        if any(message["parent_header"].get("msg_id") in asked for message in heard):
+            break
     front.client.wait_for_ready(timeout=TIMEOUT)
     after = front.manager.provisioner.process.pid
-    outcome = {"is_new": before != after, "x": front.run("'x' in globals()")}
+    outcome = {"is_new": before != after, "x": front.run("'x' in globals()"), "states": states}
     front.stop()
     return outcome
 

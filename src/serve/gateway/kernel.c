@@ -791,7 +791,10 @@ ipb_gateway_kernel_close(IpbGatewayKernel *kernel, void (*done)(void *data), voi
     kernel->is_closing = true;
     watch_idling(kernel);
     abort_executions(kernel, NULL);
-    send_status(kernel, "dead", NULL);
+    /* Not if a front end has started the process, perhaps to start the next one: JupyterLab would
+     * not use that any more. */
+    if (!kernel->has_one_process)
+        send_status(kernel, "dead", NULL);
     for (guint i = kernel->clients->len; i-- > 0;) {
         IpbGatewayClient *client = g_ptr_array_index(kernel->clients, i);
         client->funcs.on_kernel_end(client->data);

@@ -93,6 +93,7 @@ ipb_structured_cell_add(IpbStructuredCell *cell, const IpbEvent *event)
         cell->execution_count = event->execution_count;
         break;
     case IPB_EVENT_CLEAR_OUTPUT:
+    case IPB_EVENT_COMM:
     case IPB_EVENT_TOOL_PROGRESS:
     case IPB_EVENT_NOTICE:
     case IPB_EVENT_READY:
