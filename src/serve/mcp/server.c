@@ -251,6 +251,12 @@ ipb_mcp_server_session(IpbMcpServer *server)
     return server->session;
 }
 
+const char *
+ipb_mcp_server_revision(const IpbMcpServer *server)
+{
+    return server->revision;
+}
+
 void
 ipb_mcp_server_close(IpbMcpServer *server, void (*done)(void *data), void *data)
 {

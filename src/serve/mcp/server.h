@@ -33,6 +33,8 @@ IpbMcpServer *ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerO
                                  GError **error);
 /* Borrowed. */
 IpbSession *ipb_mcp_server_session(IpbMcpServer *server);
+/* The revision that was negotiated; NULL: the client has not initialized. Static. */
+const char *ipb_mcp_server_revision(const IpbMcpServer *server);
 /* Ends the session in order; @done from the loop when nothing of it is left. Once. */
 void ipb_mcp_server_close(IpbMcpServer *server, void (*done)(void *data), void *data);
 /* Drops requests in flight, and writes responses that wait, for at most @flush_ms. @flush_ms must

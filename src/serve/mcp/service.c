@@ -219,6 +219,12 @@ ipb_mcp_connection_session(IpbMcpConnection *connection)
     return ipb_mcp_server_session(connection->server);
 }
 
+const char *
+ipb_mcp_connection_revision(const IpbMcpConnection *connection)
+{
+    return ipb_mcp_server_revision(connection->server);
+}
+
 /* --- the end ---------------------------------------------------------------------------------- */
 
 static void
