@@ -350,6 +350,8 @@ def test_servers_of_principals(principals, directory):
         ({"Host": "evil.example"}, 403),
         ({"Host": "localhost:1"}, 403),
         ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://localhost:1"}, 403),
+        ({"Origin": "null"}, 403),
         ({"Content_Type": "text/plain"}, 415),
         ({"Accept": "application/json"}, 406),
         ({"Accept": None}, 406),

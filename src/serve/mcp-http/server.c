@@ -563,11 +563,27 @@ ipb_mcp_http_server_new(const IpbMcpHttpServerOptions *options)
     return server;
 }
 
+/* Clients in a browser that send the server's own address as the Origin, as the specification's
+ * tests do. There are no pages at this address, and a token is needed all the same. */
+static void
+allow_own_origins(IpbMcpHttpServer *server)
+{
+    static const char *const HOSTS[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; i < G_N_ELEMENTS(HOSTS); i++) {
+        g_autofree char *origin =
+            g_strdup_printf("http://%s:%u", HOSTS[i], ipb_http_server_port(server->http));
+        ipb_http_gate_allow_origin(ipb_http_server_gate(server->http), origin);
+    }
+}
+
 bool
 ipb_mcp_http_server_listen(IpbMcpHttpServer *server, const char *host, unsigned port,
                            GError **error)
 {
-    return ipb_http_server_listen(server->http, host, port, error) && start_probe(server, error);
+    if (!ipb_http_server_listen(server->http, host, port, error))
+        return false;
+    allow_own_origins(server);
+    return start_probe(server, error);
 }
 
 unsigned
