@@ -176,6 +176,7 @@ make_common(Command *command, IpbMcpServiceOptions *ret_common, GError **error)
                 .sandbox_config = arguments->kernel.sandbox_config,
             },
         .offers_register = arguments->offers_register,
+        .keeps_results = true,
         .servers_path = arguments->servers,
         .max_connections = MAX_SESSIONS,
         .on_log = ipb_cli_log,

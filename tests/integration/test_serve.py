@@ -243,6 +243,52 @@ def test_lost_connection_is_no_cancellation(serve, workspace):
     assert client.cell("x") == "5"
 
 
+def test_result_after_a_lost_connection(serve, workspace):
+    """The answer of a cell comes again, also if the cell still runs. The cell runs once."""
+    go = Meeting(workspace / "go")
+    client = serve.client()
+
+    def get(**arguments):
+        return client.call("get_cell_result", arguments).messages()[-1]["result"]
+
+    def text(result):
+        return result["content"][0]["text"]
+
+    assert "no cell was run" in text(get()) and get()["isError"]
+    client.cell("n = 0")
+    lost = client.start_cell(f"n += 1\nprint(n, flush=True)\n{go.code}\n1/0", token="t")
+    lost.close()
+    waiting = Background(get)
+    go.wait()
+    result = waiting.result()
+    assert result["isError"] and "ZeroDivisionError" in text(result)
+    assert result == get() == get(cell_id=result["_meta"]["ipybox/cell_id"])
+    answer = client.start_cell("n").messages()[-1]["result"]
+    assert text(answer) == "1"
+    assert get(cell_id=answer["_meta"]["ipybox/cell_id"]) == answer
+    for _ in range(20):
+        client.cell("'later'")
+    assert "not kept any more" in text(get(cell_id=result["_meta"]["ipybox/cell_id"]))
+    assert "no cell 1000" in text(get(cell_id=1000))
+    assert "must be the number" in text(get(cell_id="x"))
+    client.start_cell("'y' * 5_000_000", max_output_chars=6_000_000).messages()
+    assert "was not kept" in text(get())
+
+
+def test_cancelled_wait_for_a_result(serve, workspace):
+    """The cell continues."""
+    begun, go = Meeting(workspace / "begun"), Meeting(workspace / "go")
+    client = serve.client()
+    cell = Background(client.cell, f"{begun.code}\n{go.code}\n'done'")
+    begun.wait()
+    wait = client.post("tools/call", {"name": "get_cell_result", "arguments": {}}, id="w")
+    assert wait.is_stream
+    assert client.notify("notifications/cancelled", {"requestId": "w"}).status == 202
+    assert wait.messages() == []
+    go.wait()
+    assert cell.result() == "'done'"
+
+
 def test_question(ipybox, place):
     """It goes on the stream of the call that it belongs to; the answer is a POST of its own."""
     with Serve(ipybox, place) as server:

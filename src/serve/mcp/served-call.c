@@ -56,6 +56,12 @@ ipb_served_call_finish(IpbServedCall *call, const char *text, bool is_error)
     ipb_json_end_object(writer);
     ipb_json_end_array(writer);
     ipb_json_member_bool(writer, "isError", is_error);
+    if (call->cell != 0) {
+        ipb_json_key(writer, "_meta");
+        ipb_json_begin_object(writer);
+        ipb_json_member_int(writer, "ipybox/cell_id", (int64_t) call->cell);
+        ipb_json_end_object(writer);
+    }
     ipb_json_end_object(writer);
     size_t size;
     g_autofree char *result = ipb_json_writer_finish(writer, &size);

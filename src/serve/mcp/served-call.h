@@ -16,6 +16,8 @@
 #define IPB_TOOL_ERROR_PREFIX "Error executing tool "
 
 typedef struct IpbServedCall IpbServedCall;
+/* serve/mcp/cell-results.h */
+typedef struct IpbCellResults IpbCellResults;
 
 struct IpbServedCall {
     IpbLoop *loop;
@@ -35,6 +37,10 @@ struct IpbServedCall {
     uint64_t input; /* that was asked for; 0: none */
     IpbCellText *text;
     size_t max_output_chars;
+    /* What cells answered is kept here; NULL: it is not kept */
+    IpbCellResults *results;
+    /* The number of the cell that the answer is of, which the answer has in "_meta"; 0: none */
+    uint64_t cell;
     /* Installations: the package, and the queue. Only the first in the queue runs. */
     char *package;
     GQueue *installs;

@@ -242,6 +242,8 @@ ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *option
     server->elicitation = ipb_elicitation_new(server->peer, server->session);
     server->tools = ipb_mcp_tools_new(loop, server->session, server->elicitation,
                                       options->offers_register, on_progress, server);
+    if (options->keeps_results)
+        ipb_mcp_tools_keep_results(server->tools);
     return server;
 }
 

@@ -21,6 +21,8 @@ typedef struct {
     IpbSessionOptions session;
     /* The client may register MCP servers. */
     bool offers_register;
+    /* The client can lose a connection and continue on another one: answers of cells are kept. */
+    bool keeps_results;
     /* The client closed the channel (@why NULL), or the channel failed. Once, from the loop. */
     void (*on_end)(const GError *why, void *data);
     /* May be NULL. */

@@ -19,6 +19,7 @@ typedef struct {
     /* Of each session, as in IpbMcpServerOptions. All texts must live as long as the service. */
     IpbSessionOptions session;
     bool offers_register;
+    bool keeps_results;
     /* Object {name: server_params} of MCP servers that are registered before the first cell runs;
      * lives as long as the service. NULL: none */
     const IpbJson *servers;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/spelling.h"
 #include "serve/mcp-tools-json.h"
+#include "serve/mcp/cell-results.h"
 #include "serve/mcp/served-call.h"
 #include "session/cell-text.h"
 
@@ -25,6 +26,8 @@ struct IpbMcpTools {
     IpbSession *session;
     IpbElicitation *elicitation;
     bool offers_register;
+    /* NULL: they are not kept */
+    IpbCellResults *results;
     /* IpbServedCall */
     GPtrArray *calls;
     /* Those of them that install, in the order of their arrival */
@@ -39,6 +42,7 @@ new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *tool)
     IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, tool);
     call->session = tools->session;
     call->elicitation = tools->elicitation;
+    call->results = tools->results;
     call->installs = &tools->installs;
     call->on_progress = tools->on_progress;
     call->progress_data = tools->data;
@@ -123,6 +127,8 @@ finish_cell(IpbServedCall *call, const IpbEvent *event)
     }
     g_string_append_len(text, output->str, (gssize) output->len);
     append_notices(text, call);
+    if (call->results != NULL)
+        ipb_cell_results_finish(call->results, call->number, text->str, is_error);
     if (call->is_cancelled) /* there will be no response */
         ipb_session_keep_notices(call->session, ipb_cell_text_notices(call->text));
     ipb_served_call_finish(call, text->str, is_error);
@@ -212,8 +218,23 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
     };
     call->number =
         ipb_session_execute_with(call->session, code, &options, on_cell_event, call, &error);
-    if (call->number == 0)
+    if (call->number == 0) {
         ipb_served_call_fail(call, error->message);
+    } else if (call->results != NULL) {
+        call->cell = call->number;
+        ipb_cell_results_begin(call->results, call->cell);
+    }
+}
+
+static void
+call_get_cell_result(IpbServedCall *call, const IpbJson *arguments)
+{
+    double cell;
+    if (!read_number(arguments, "cell_id", 0, &cell) || cell < 0 || cell > INT32_MAX ||
+        cell != floor(cell))
+        ipb_served_call_refuse(call, "cell_id", "the number of a cell");
+    else
+        ipb_cell_results_get(call->results, call, (uint64_t) cell);
 }
 
 /* --- the others ------------------------------------------------------------------------------- */
@@ -367,6 +388,7 @@ static const Tool TOOLS[] = {
      call_execute,
      {"code", "timeout", "max_output_chars"}},
     {"reset", IPB_TOOL_RESET_JSON, call_reset, {NULL}},
+    {"get_cell_result", IPB_TOOL_GET_CELL_RESULT_JSON, call_get_cell_result, {"cell_id"}},
 };
 
 /* The argument of the tool that is most similar to @name; NULL: none is similar. */
@@ -443,10 +465,18 @@ ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitatio
     return tools;
 }
 
+void
+ipb_mcp_tools_keep_results(IpbMcpTools *tools)
+{
+    if (tools->results == NULL)
+        tools->results = ipb_cell_results_new();
+}
+
 static bool
 is_offered(const IpbMcpTools *tools, size_t index)
 {
-    return tools->offers_register || TOOLS[index].call != call_register;
+    return (tools->offers_register || TOOLS[index].call != call_register) &&
+           (tools->results != NULL || TOOLS[index].call != call_get_cell_result);
 }
 
 void
@@ -518,6 +548,7 @@ ipb_mcp_tools_free(IpbMcpTools *tools)
     if (tools == NULL)
         return;
     g_queue_clear(&tools->installs);
+    g_clear_pointer(&tools->results, ipb_cell_results_free);
     g_ptr_array_unref(tools->calls);
     ipb_loop_unref(tools->loop);
     g_free(tools);

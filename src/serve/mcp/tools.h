@@ -22,6 +22,9 @@ typedef void (*IpbMcpToolsProgressFunc)(const IpbRpcRequest *request, const char
 IpbMcpTools *ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitation,
                                bool offers_register, IpbMcpToolsProgressFunc on_progress,
                                void *data);
+/* There is a tool that gives the answer of a cell again, for clients that can lose a connection and
+ * continue on another one. */
+void ipb_mcp_tools_keep_results(IpbMcpTools *tools);
 /* The value of "tools" in the answer to tools/list. */
 void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */
