@@ -18,11 +18,11 @@
 #define ALLOW_READ "allowRead"
 #define DIRECTORY "serve"
 
-/* The same as ipb_sandbox_policy_default(). */
+/* ipb_sandbox_policy_default() without IPython's directories, which all principals would share. */
 static const char DEFAULT[] =
-    "{\"allowPty\":true,\"filesystem\":{\"denyRead\":[\".env\"],\"allowWrite\":[\".\","
-    "\"~/Library/Jupyter\",\"~/.ipython\"],\"denyWrite\":[]},\"network\":{\"allowedDomains\":[],"
-    "\"deniedDomains\":[],\"allowLocalBinding\":true}}";
+    "{\"allowPty\":true,\"filesystem\":{\"denyRead\":[\".env\"],\"allowWrite\":[\".\"],"
+    "\"denyWrite\":[]},\"network\":{\"allowedDomains\":[],\"deniedDomains\":[],"
+    "\"allowLocalBinding\":true}}";
 
 static void
 copy_members(IpbJsonWriter *writer, const IpbJson *object, const char *const *without)

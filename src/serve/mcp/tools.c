@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The four tools; see the header.
+ * The tools; see the header.
  */
 #include "serve/mcp/tools.h"
 

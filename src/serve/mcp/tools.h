@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbMcpTools: the four tools of the MCP server: register_mcp_server, install_package,
- * execute_ipython_cell, reset. Names, parameters, defaults and output format are those of ipybox
- * 0.9 (docs/migration.md). Their descriptions are in tools.json.
+ * IpbMcpTools: the tools of the MCP server. Names, parameters and defaults of register_mcp_server,
+ * install_package, execute_ipython_cell and reset are those of ipybox 0.9 (docs/migration.md). The
+ * descriptions of all tools are in tools.json.
  */
 #pragma once
 
