@@ -9,7 +9,8 @@
 
 /* Writes a configuration, ipybox-sandbox-config(5), for the workspace @name in @root into
  * @state_dir, and returns its path. It is @config (a path; NULL: the default of kernels, without
- * IPython's directories) with @root and @hidden in denyRead. @root, @state_dir and @hidden (NULL-terminated) are absolute. Caller
- * frees. INVALID: @config is no configuration, or a path has characters of patterns. */
+ * IPython's directories) with @root and @hidden in denyRead. @root, @state_dir and @hidden
+ * (NULL-terminated) are absolute. Caller frees. INVALID: @config is no configuration, or a path has
+ * characters of patterns. */
 char *ipb_private_sandbox_write(const char *state_dir, const char *root, const char *name,
                                 const char *config, const char *const *hidden, GError **error);
