@@ -2,7 +2,7 @@
 # fish completion of ipybox(1)
 
 set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway kernel \
-    kernelspec mcp record rpc tool-server
+    kernelspec mcp record rpc serve tool-server
 set -l commands list add remove import
 
 # Whether the verb is one of the arguments. Without a verb it is mcp.
@@ -56,44 +56,46 @@ complete -c ipybox -n __ipybox_is_first -a mcp -d 'Run the MCP server on standar
 complete -c ipybox -n __ipybox_is_first -a record \
     -d 'Make a notebook, Markdown or HTML of a record'
 complete -c ipybox -n __ipybox_is_first -a rpc -d 'Serve SDKs'
+complete -c ipybox -n __ipybox_is_first -a serve -d 'Run the MCP server over HTTP'
 complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Run tools of MCP servers over HTTP'
 
 # Options of several verbs.
-complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway kernel tool-server' \
+complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway kernel serve tool-server' \
     -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
-complete -c ipybox -n '__ipybox_is mcp run doctor gateway kernel kernelspec' -l python \
+complete -c ipybox -n '__ipybox_is mcp run doctor gateway kernel kernelspec serve' -l python \
     -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
-complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec' -l preload -x \
+complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec serve' -l preload -x \
     -d 'Modules to import once, separated by commas'
-complete -c ipybox -n '__ipybox_is mcp run apigen gateway kernel rpc tool-server' -l log-level \
+complete -c ipybox -n '__ipybox_is mcp run apigen gateway kernel rpc serve tool-server' \
+    -l log-level \
     -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'Lowest level to log'
 
-complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec tool-server' -l approve \
+complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec serve tool-server' -l approve \
     -rFa 'allow ask deny' -d 'Decision about tool calls'
-complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec tool-server' -l audit-log -rF \
+complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec serve tool-server' -l audit-log -rF \
     -d 'Append a line for each decision on a tool call'
 complete -c ipybox -n '__ipybox_is mcp run' -l record -rF -d 'Append what happens in the session'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
-complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec' -l sandbox-config -rF \
+complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec serve' -l sandbox-config -rF \
     -d 'What the sandbox allows'
 complete -c ipybox -n '__ipybox_is run kernel kernelspec' -l no-sandbox -d 'Run without a sandbox'
 complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers \
     -d 'Run servers of the client outside of the sandbox'
-complete -c ipybox -n '__ipybox_is mcp' -l servers -rF -d 'Register the servers of this file'
-complete -c ipybox -n '__ipybox_is mcp' -l no-register \
+complete -c ipybox -n '__ipybox_is mcp serve' -l servers -rF -d 'Register the servers of this file'
+complete -c ipybox -n '__ipybox_is mcp serve' -l no-register \
     -d 'Do not offer the tool register_mcp_server'
-complete -c ipybox -n '__ipybox_is mcp' -l images -xa 'content path both' \
+complete -c ipybox -n '__ipybox_is mcp serve' -l images -xa 'content path both' \
     -d 'Images of cells in answers'
-complete -c ipybox -n '__ipybox_is mcp' -l structured \
+complete -c ipybox -n '__ipybox_is mcp serve' -l structured \
     -d 'Structured results for all tools'
-complete -c ipybox -n '__ipybox_is mcp' -l tools -x \
+complete -c ipybox -n '__ipybox_is mcp serve' -l tools -x \
     -d 'Tools to offer, separated by commas'
-complete -c ipybox -n '__ipybox_is mcp' -l server-variables -x \
+complete -c ipybox -n '__ipybox_is mcp serve' -l server-variables -x \
     -d 'Variables of server parameters, separated by commas'
-complete -c ipybox -n '__ipybox_is mcp' -l allow-builds -d 'Also build packages'
+complete -c ipybox -n '__ipybox_is mcp serve' -l allow-builds -d 'Also build packages'
 complete -c ipybox -n '__ipybox_is mcp' -l tool-server-host -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l tool-server-port -x -d 'Accepted, without effect'
 complete -c ipybox -n '__ipybox_is mcp' -l kernel-gateway-host -x -d 'Accepted, without effect'
@@ -107,7 +109,7 @@ complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories
     -d 'Directory for saved plots'
 complete -c ipybox -n '__ipybox_is run' -l timeout -x \
     -d 'Interrupt the code after this many seconds'
-complete -c ipybox -n '__ipybox_is mcp run kernel tool-server' -l approval-timeout -x \
+complete -c ipybox -n '__ipybox_is mcp run kernel serve tool-server' -l approval-timeout -x \
     -d 'Refuse a call after this many seconds without an answer'
 complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed for random, numpy.random and torch'
 
@@ -212,3 +214,21 @@ complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from remo
     -a '(__ipybox_registered)'
 complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from import' \
     -a '(__fish_complete_suffix .json)'
+
+complete -c ipybox -n '__ipybox_is serve' -l host -x -d 'Address of loopback to listen on'
+complete -c ipybox -n '__ipybox_is serve' -l port -x -d 'Port to listen on'
+complete -c ipybox -n '__ipybox_is serve' -l token-file -rF \
+    -d 'File with a name and a token for each client'
+complete -c ipybox -n '__ipybox_is serve' -l allow-host -x \
+    -d 'Also accept this name in the Host header'
+complete -c ipybox -n '__ipybox_is serve' -l allow-origin -x \
+    -d 'Accept requests of web pages of this origin'
+complete -c ipybox -n '__ipybox_is serve' -l unsandboxed-kernels \
+    -d 'Run kernels without sandboxes'
+complete -c ipybox -n '__ipybox_is serve' -l idle-timeout -x \
+    -d 'End sessions that are silent for so many seconds'
+complete -c ipybox -n '__ipybox_is serve' -l max-sessions -x -d 'Maximum number of sessions'
+complete -c ipybox -n '__ipybox_is serve' -l max-sessions-each -x \
+    -d 'Maximum number of sessions of a client'
+complete -c ipybox -n '__ipybox_is serve' -l max-connections -x \
+    -d 'Maximum number of connections'

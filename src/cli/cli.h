@@ -44,6 +44,7 @@ extern const IpbVerb ipb_verb_kernel;
 extern const IpbVerb ipb_verb_kernelspec;
 extern const IpbVerb ipb_verb_sandbox;
 extern const IpbVerb ipb_verb_selftest;
+extern const IpbVerb ipb_verb_serve;
 extern const IpbVerb ipb_verb_tool_server;
 
 /* Parses @options. Prints the help for --help, and an error for a wrong command line; then it

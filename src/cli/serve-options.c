@@ -4,6 +4,7 @@
  */
 #include "cli/serve-options.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -28,12 +29,20 @@ ipb_listen_arguments_host(const IpbListenArguments *arguments)
     return arguments->host != NULL ? arguments->host : DEFAULT_HOST;
 }
 
+/* A name that begins with "127." may be anywhere. */
+static bool
+is_loopback_ipv4(const char *host)
+{
+    struct in_addr address;
+    return g_str_has_prefix(host, "127.") && inet_pton(AF_INET, host, &address) == 1;
+}
+
 bool
 ipb_listen_arguments_is_loopback(const IpbListenArguments *arguments)
 {
     const char *host = ipb_listen_arguments_host(arguments);
     return g_str_equal(host, "localhost") || g_str_equal(host, "::1") ||
-           g_str_equal(host, "[::1]") || g_str_has_prefix(host, "127.");
+           g_str_equal(host, "[::1]") || is_loopback_ipv4(host);
 }
 
 void

@@ -588,7 +588,7 @@ take_head(IpbHttpConnection *connection, IpbHttpHead *head)
         return;
     }
     unsigned role = ipb_http_gate_admit(shared->gate, head, shared->port, &connection->peer);
-    connection->is_admitted = role != 0;
+    connection->is_admitted = (role & ~(unsigned) IPB_HTTP_ROLE_STRANGER) != 0;
     if (role == 0) {
         refuse(connection, head->status, head->reason, NULL);
         return;
@@ -599,7 +599,9 @@ take_head(IpbHttpConnection *connection, IpbHttpHead *head)
     const IpbHttpRoute *route = ipb_http_route_find(&shared->options, head, role, &refusal);
     g_autofree char *reason = refusal.reason;
     g_autofree char *allow = refusal.allow;
-    if (route == NULL)
+    if (route == NULL && refusal.status == 403 && role == IPB_HTTP_ROLE_STRANGER)
+        refuse(connection, 401, ipb_http_gate_hint(shared->gate), NULL);
+    else if (route == NULL)
         refuse(connection, refusal.status, reason, allow);
     else if (!claim(&shared->held_bodies, (size_t) head->content_length,
                     shared->options.max_held_bodies))

@@ -30,6 +30,9 @@ struct IpbHttpGate {
     void *knows_data;
     Token tokens[MAX_TOKENS];
     size_t n_tokens;
+    unsigned (*find)(IpbSpan token, void *data);
+    void *find_data;
+    bool admits_strangers;
     bool takes_query_token;
     bool is_public;
     bool allows_all_origins;
@@ -92,6 +95,25 @@ ipb_http_gate_add_token(IpbHttpGate *gate, const char *token, unsigned role)
 {
     g_return_if_fail(token[0] != '\0' && gate->n_tokens < MAX_TOKENS);
     gate->tokens[gate->n_tokens++] = (Token){g_strdup(token), role};
+}
+
+void
+ipb_http_gate_set_tokens(IpbHttpGate *gate, unsigned (*find)(IpbSpan token, void *data), void *data)
+{
+    gate->find = find;
+    gate->find_data = data;
+}
+
+void
+ipb_http_gate_admit_strangers(IpbHttpGate *gate)
+{
+    gate->admits_strangers = true;
+}
+
+const char *
+ipb_http_gate_hint(const IpbHttpGate *gate)
+{
+    return gate->hint != NULL ? gate->hint : "the token is missing or wrong";
 }
 
 void
@@ -227,15 +249,15 @@ is_equal(const char *token, IpbSpan text)
 static unsigned
 find_token(const IpbHttpGate *gate, IpbSpan text)
 {
-    unsigned role = 0;
+    unsigned role = gate->find != NULL ? gate->find(text, gate->find_data) : 0;
     for (size_t i = 0; i < gate->n_tokens; i++)
         if (is_equal(gate->tokens[i].text, text))
             role |= gate->tokens[i].role;
     return role;
 }
 
-static bool
-get_header_token(const IpbHttpHead *head, IpbSpan *ret_token)
+bool
+ipb_http_gate_get_token(const IpbHttpHead *head, IpbSpan *ret_token)
 {
     static const char *const SCHEMES[] = {"Bearer ", "token "};
     IpbSpan value;
@@ -257,7 +279,7 @@ decide_by_token(const IpbHttpGate *gate, const IpbHttpHead *head, unsigned *ret_
 {
     g_autofree char *query_token = NULL;
     IpbSpan token, value;
-    bool has_token = get_header_token(head, &token);
+    bool has_token = ipb_http_gate_get_token(head, &token);
     if (!has_token && gate->takes_query_token &&
         (query_token = ipb_http_target_query(head->target, "token")) != NULL) {
         token = (IpbSpan){query_token, strlen(query_token)};
@@ -276,13 +298,15 @@ find_role(const IpbHttpGate *gate, const IpbHttpHead *head, IpbHttpPeer *peer)
     uint64_t inode;
     if (gate->everybody != 0)
         return gate->everybody;
-    if (gate->n_tokens > 0 && decide_by_token(gate, head, &role))
+    if ((gate->n_tokens > 0 || gate->find != NULL) && decide_by_token(gate, head, &role))
         return role;
     if (gate->own_user != 0 && ipb_http_peer_is_own(peer))
         return gate->own_user;
     bool is_known = gate->known != 0 && ipb_http_peer_get_own_socket(peer, &inode) &&
                     gate->knows(inode, gate->knows_data);
-    return is_known ? gate->known : 0;
+    if (is_known)
+        return gate->known;
+    return gate->admits_strangers ? IPB_HTTP_ROLE_STRANGER : 0;
 }
 
 static unsigned
@@ -319,8 +343,8 @@ ipb_http_gate_admit(const IpbHttpGate *gate, IpbHttpHead *head, unsigned port, I
         return refuse(head, 403, "the Host header does not name this server");
     unsigned role = find_role(gate, head, peer);
     if (role == 0)
-        return refuse(head, 401, gate->hint != NULL ? gate->hint : "the token is missing or wrong");
-    if (ipb_http_head_get(head, "Ipybox-Role", &value)) {
+        return refuse(head, 401, ipb_http_gate_hint(gate));
+    if (role != IPB_HTTP_ROLE_STRANGER && ipb_http_head_get(head, "Ipybox-Role", &value)) {
         if (!ipb_span_equal(value, "kernel"))
             return refuse(head, 400, "the header Ipybox-Role must be kernel");
         return IPB_HTTP_ROLE_KERNEL;

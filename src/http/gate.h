@@ -18,6 +18,8 @@ enum {
     IPB_HTTP_ROLE_KERNEL = 1,
     /* The application that runs the server */
     IPB_HTTP_ROLE_APPLICATION = 2,
+    /* A peer without a token, of a gate that admits such peers to some routes */
+    IPB_HTTP_ROLE_STRANGER = 4,
 };
 #define IPB_HTTP_ROLE_ANY (IPB_HTTP_ROLE_KERNEL | IPB_HTTP_ROLE_APPLICATION)
 
@@ -44,6 +46,17 @@ void ipb_http_gate_set_known(IpbHttpGate *gate, unsigned role,
 /* A peer that sends `Authorization: Bearer TOKEN` or `Authorization: token TOKEN` has this role. At
  * most 16 tokens. */
 void ipb_http_gate_add_token(IpbHttpGate *gate, const char *token, unsigned role);
+/* A peer that sends a token for which @find returns a role has that role, 0: none. Instead of
+ * ipb_http_gate_add_token(), if there are many tokens. @find must not take a time that depends on
+ * how much of a token is right. @data outlives the gate. */
+void ipb_http_gate_set_tokens(IpbHttpGate *gate, unsigned (*find)(IpbSpan token, void *data),
+                              void *data);
+/* Peers that send no token have the role IPB_HTTP_ROLE_STRANGER. Routes without it answer 401. */
+void ipb_http_gate_admit_strangers(IpbHttpGate *gate);
+/* The token in the header Authorization; false: there is none. */
+bool ipb_http_gate_get_token(const IpbHttpHead *head, IpbSpan *ret_token);
+/* The error of a 401. */
+const char *ipb_http_gate_hint(const IpbHttpGate *gate);
 /* Accepts `?token=TOKEN`, too, as Jupyter does. */
 void ipb_http_gate_take_query_token(IpbHttpGate *gate);
 /* A random token: 64 hex digits. Caller frees. */

@@ -673,6 +673,7 @@ def test_doctor_takes_packages_for_setup_only(run_ipybox):
         ["sandbox", "--settings=x"],
         ["selftest"],
         ["rpc"],
+        ["serve", "--workspace=x"],
         ["tool-server", "--allow-origin=x"],
     ],
 )

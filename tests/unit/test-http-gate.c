@@ -105,6 +105,32 @@ test_tokens(void)
     }
 }
 
+static unsigned
+find_role(IpbSpan token, void *data)
+{
+    return ipb_span_equal(token, data) ? IPB_HTTP_ROLE_APPLICATION : 0;
+}
+
+/* Peers without a token may be admitted; those with a wrong one are not. */
+static void
+test_strangers(void)
+{
+    static char token[] = "app";
+    g_autoptr(IpbHttpGate) gate = ipb_http_gate_new();
+    ipb_http_gate_set_tokens(gate, find_role, token);
+    static const char HOST[] = "Host: localhost:8900\r\n";
+    g_assert_cmpuint(admit(gate, "/", HOST), ==, 401);
+    ipb_http_gate_admit_strangers(gate);
+    g_assert_cmpuint(admit(gate, "/", HOST), ==, IPB_HTTP_ROLE_STRANGER);
+    g_assert_cmpuint(admit(gate, "/", "Host: localhost:8900\r\nIpybox-Role: kernel\r\n"), ==,
+                     IPB_HTTP_ROLE_STRANGER);
+    g_assert_cmpuint(admit(gate, "/", "Host: other\r\n"), ==, 403);
+    g_assert_cmpuint(admit(gate, "/", "Host: localhost:8900\r\nAuthorization: Bearer ap\r\n"), ==,
+                     401);
+    g_assert_cmpuint(admit(gate, "/", "Host: localhost:8900\r\nAuthorization: Bearer app\r\n"), ==,
+                     IPB_HTTP_ROLE_APPLICATION);
+}
+
 /* A connection on loopback: [0] connected to [1]. */
 static void
 connect_pair(int ret_fds[2])
@@ -198,6 +224,7 @@ main(int argc, char **argv)
     g_test_add_func("/http/gate/hosts", test_hosts);
     g_test_add_func("/http/gate/origins", test_origins);
     g_test_add_func("/http/gate/tokens", test_tokens);
+    g_test_add_func("/http/gate/strangers", test_strangers);
     g_test_add_func("/http/gate/own-peer", test_own_peer);
     g_test_add_func("/http/gate/other-peer", test_other_peer);
     g_test_add_func("/http/gate/targets", test_targets);

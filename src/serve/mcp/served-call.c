@@ -71,6 +71,12 @@ answer(IpbServedCall *call, const char *text, bool is_error)
         ipb_json_write_raw(writer, call->structured, strlen(call->structured));
     }
     ipb_json_member_bool(writer, "isError", is_error);
+    if (call->cell_id != 0) {
+        ipb_json_key(writer, "_meta");
+        ipb_json_begin_object(writer);
+        ipb_json_member_int(writer, "ipybox/cell_id", (int64_t) call->cell_id);
+        ipb_json_end_object(writer);
+    }
     ipb_json_end_object(writer);
     size_t size;
     g_autofree char *result = ipb_json_writer_finish(writer, &size);

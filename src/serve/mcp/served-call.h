@@ -18,6 +18,8 @@
 #define IPB_TOOL_ERROR_PREFIX "Error executing tool "
 
 typedef struct IpbServedCall IpbServedCall;
+/* serve/mcp/cell-results.h */
+typedef struct IpbCellResults IpbCellResults;
 
 struct IpbServedCall {
     IpbLoop *loop;
@@ -49,6 +51,10 @@ struct IpbServedCall {
     char *structured;
     /* Registrations: the client has the tool describe_tools. */
     bool offers_describe;
+    /* What cells answered is kept here; NULL: it is not kept */
+    IpbCellResults *results;
+    /* The number of the cell that the answer is of, which the answer has in "_meta"; 0: none */
+    uint64_t cell_id;
     /* Installations: the package, and the queue. Only the first in the queue runs. */
     char *package;
     GQueue *installs;

@@ -44,7 +44,6 @@ static const char SEARCH_INSTRUCTIONS[] =
     "In cells, import mcptools and use mcptools.search(\"words\") and "
     "mcptools.describe(\"server.tool\") to find and describe tools.";
 
-
 struct IpbMcpServer {
     IpbMcpServerOptions options;
     IpbSession *session;
@@ -325,6 +324,8 @@ ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *option
     server->tools =
         ipb_mcp_tools_new(loop, server->session, server->elicitation, options->offers_register,
                           &options->tools, on_progress, server);
+    if (options->keeps_results)
+        ipb_mcp_tools_keep_results(server->tools);
     return server;
 }
 
@@ -332,6 +333,12 @@ IpbSession *
 ipb_mcp_server_session(IpbMcpServer *server)
 {
     return server->session;
+}
+
+const char *
+ipb_mcp_server_revision(const IpbMcpServer *server)
+{
+    return server->revision;
 }
 
 void

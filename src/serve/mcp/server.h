@@ -26,6 +26,8 @@ typedef struct {
     /* Object with the names of servers that are registered before the first cell runs, or NULL;
      * lives as long as the server. */
     const IpbJson *servers;
+    /* The client can lose a connection and continue on another one: answers of cells are kept. */
+    bool keeps_results;
     /* The client closed the channel (@why NULL), or the channel failed. Once, from the loop. */
     void (*on_end)(const GError *why, void *data);
     /* May be NULL. */
@@ -38,6 +40,8 @@ IpbMcpServer *ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerO
                                  GError **error);
 /* Borrowed. */
 IpbSession *ipb_mcp_server_session(IpbMcpServer *server);
+/* The revision that was negotiated; NULL: the client has not initialized. Static. */
+const char *ipb_mcp_server_revision(const IpbMcpServer *server);
 /* Ends the session in order; @done from the loop when nothing of it is left. Once. */
 void ipb_mcp_server_close(IpbMcpServer *server, void (*done)(void *data), void *data);
 /* Drops requests in flight, and writes responses that wait, for at most @flush_ms. @flush_ms must

@@ -200,6 +200,7 @@ ipb_mcp_service_connect(IpbMcpService *service, IpbMessageChannel *channel,
         .offers_register = service->options.offers_register,
         .tools = service->options.tools,
         .servers = service->options.servers,
+        .keeps_results = service->options.keeps_results,
         .on_end = on_end,
         .on_log = on_log,
         .data = connection,
@@ -219,6 +220,12 @@ IpbSession *
 ipb_mcp_connection_session(IpbMcpConnection *connection)
 {
     return ipb_mcp_server_session(connection->server);
+}
+
+const char *
+ipb_mcp_connection_revision(const IpbMcpConnection *connection)
+{
+    return ipb_mcp_server_revision(connection->server);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */

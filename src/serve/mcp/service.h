@@ -20,6 +20,7 @@ typedef struct {
     IpbSessionOptions session;
     bool offers_register;
     IpbMcpToolOptions tools;
+    bool keeps_results;
     /* Object {name: server_params} of MCP servers that are registered before the first cell runs;
      * lives as long as the service. NULL: none */
     const IpbJson *servers;
@@ -41,6 +42,8 @@ IpbMcpConnection *ipb_mcp_service_connect(IpbMcpService *service, IpbMessageChan
                                           GError **error);
 /* Borrowed. */
 IpbSession *ipb_mcp_connection_session(IpbMcpConnection *connection);
+/* The revision that was negotiated; NULL: the client has not initialized. Static. */
+const char *ipb_mcp_connection_revision(const IpbMcpConnection *connection);
 /* Ends the session in order, then frees the connection; other connections continue. @done (may be
  * NULL) from the loop, when it is freed. No on_end comes any more. Once. */
 void ipb_mcp_connection_close(IpbMcpConnection *connection, void (*done)(void *data), void *data);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/spelling.h"
 #include "serve/mcp-tools-json.h"
+#include "serve/mcp/cell-results.h"
 #include "serve/mcp/served-call.h"
 #include "serve/mcp/tool-listing.h"
 #include "serve/mcp/variables.h"
@@ -30,6 +31,8 @@ struct IpbMcpTools {
     IpbMcpToolOptions options;
     /* For this client; not AUTO */
     IpbMcpImages images;
+    /* NULL: they are not kept */
+    IpbCellResults *results;
     /* IpbServedCall */
     GPtrArray *calls;
     /* Those of them that install, in the order of their arrival */
@@ -122,6 +125,8 @@ finish_cell(IpbServedCall *call, const IpbEvent *event)
     append_notices(text, call);
     if (call->cell != NULL)
         call->structured = ipb_structured_cell_finish(call->cell, event, call->text);
+    if (call->results != NULL)
+        ipb_cell_results_finish(call->results, call->number, text->str, is_error);
     if (call->is_cancelled) /* there will be no response */
         ipb_session_keep_notices(call->session, ipb_cell_text_notices(call->text));
     ipb_served_call_finish(call, text->str, is_error);
@@ -233,10 +238,26 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
     };
     call->number =
         ipb_session_execute_with(call->session, code, &options, on_cell_event, call, &error);
-    if (call->number == 0)
+    if (call->number == 0) {
         ipb_served_call_fail(call, error->message);
+        return;
+    }
+    ipb_served_call_start_waiting(call, is_cell_before(call));
+    if (call->results != NULL) {
+        call->cell_id = call->number;
+        ipb_cell_results_begin(call->results, call->cell_id);
+    }
+}
+
+static void
+call_get_cell_result(IpbServedCall *call, const IpbJson *arguments)
+{
+    double cell;
+    if (!read_number(arguments, "cell_id", 0, &cell) || cell < 0 || cell > INT32_MAX ||
+        cell != floor(cell))
+        ipb_served_call_refuse(call, "cell_id", "the number of a cell");
     else
-        ipb_served_call_start_waiting(call, is_cell_before(call));
+        ipb_cell_results_get(call->results, call, (uint64_t) cell);
 }
 
 /* --- the others ------------------------------------------------------------------------------- */
@@ -400,6 +421,7 @@ static const Tool TOOLS[] = {
      false,
      {"query", "names", "detail"}},
     {"list_variables", IPB_TOOL_LIST_VARIABLES_JSON, ipb_variables_list, false, {NULL}},
+    {"get_cell_result", IPB_TOOL_GET_CELL_RESULT_JSON, call_get_cell_result, false, {"cell_id"}},
 };
 
 static bool
@@ -407,7 +429,8 @@ is_offered(const IpbMcpTools *tools, const Tool *tool)
 {
     const char *const *names = tools->options.names;
     return (names == NULL || g_strv_contains(names, tool->name)) &&
-           (tools->offers_register || tool->call != call_register);
+           (tools->offers_register || tool->call != call_register) &&
+           (tools->results != NULL || tool->call != call_get_cell_result);
 }
 
 static bool
@@ -452,6 +475,7 @@ new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *name)
     call->elicitation = tools->elicitation;
     call->offers_describe = ipb_mcp_tools_offers(tools, "describe_tools");
     call->images = tools->images;
+    call->results = tools->results;
     call->installs = &tools->installs;
     call->on_progress = tools->on_progress;
     call->progress_data = tools->data;
@@ -556,6 +580,13 @@ describe(const IpbMcpTools *tools, const Tool *tool, IpbJsonWriter *writer)
 }
 
 void
+ipb_mcp_tools_keep_results(IpbMcpTools *tools)
+{
+    if (tools->results == NULL)
+        tools->results = ipb_cell_results_new();
+}
+
+void
 ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer)
 {
     ipb_json_begin_array(writer);
@@ -627,6 +658,7 @@ ipb_mcp_tools_free(IpbMcpTools *tools)
     if (tools == NULL)
         return;
     g_queue_clear(&tools->installs);
+    g_clear_pointer(&tools->results, ipb_cell_results_free);
     g_ptr_array_unref(tools->calls);
     ipb_loop_unref(tools->loop);
     g_free(tools);

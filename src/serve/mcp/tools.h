@@ -29,6 +29,9 @@ void ipb_mcp_tools_set_client(IpbMcpTools *tools, const char *name);
 bool ipb_mcp_tools_offers(const IpbMcpTools *tools, const char *name);
 /* INVALID: one of @names (NULL-terminated) is no tool; the message lists them. */
 bool ipb_mcp_tools_check_names(const char *const *names, GError **error);
+/* There is a tool that gives the answer of a cell again, for clients that can lose a connection and
+ * continue on another one. */
+void ipb_mcp_tools_keep_results(IpbMcpTools *tools);
 /* The value of "tools" in the answer to tools/list. */
 void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */
