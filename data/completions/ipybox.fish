@@ -87,11 +87,11 @@ complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers \
 complete -c ipybox -n '__ipybox_is mcp serve' -l servers -rF -d 'Register the servers of this file'
 complete -c ipybox -n '__ipybox_is mcp serve' -l no-register \
     -d 'Do not offer the tool register_mcp_server'
-complete -c ipybox -n '__ipybox_is mcp serve' -l images -xa 'content path both' \
+complete -c ipybox -n '__ipybox_is mcp' -l images -xa 'content path both' \
     -d 'Images of cells in answers'
-complete -c ipybox -n '__ipybox_is mcp serve' -l structured \
+complete -c ipybox -n '__ipybox_is mcp' -l structured \
     -d 'Structured results for all tools'
-complete -c ipybox -n '__ipybox_is mcp serve' -l tools -x \
+complete -c ipybox -n '__ipybox_is mcp' -l tools -x \
     -d 'Tools to offer, separated by commas'
 complete -c ipybox -n '__ipybox_is mcp serve' -l server-variables -x \
     -d 'Variables of server parameters, separated by commas'
