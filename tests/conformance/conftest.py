@@ -15,6 +15,11 @@ def pytest_configure(config: pytest.Config) -> None:
     harness.prepare_process()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    left_out = os.environ.get("IPYBOX_TEST_LEAVE_OUT", "").split(",")
+    items[:] = [item for item in items if item.path.stem not in left_out]
+
+
 @pytest.fixture(scope="session")
 def suite() -> list[str]:
     """The command of the official suite."""

@@ -20,7 +20,7 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 @pytest.fixture(scope="session")
 def widgets_python() -> str:
     """A Python of kernels with ipywidgets, anywidget, ipympl, matplotlib and tqdm."""
-    return str(harness.existing(harness.CACHE / "widgets/bin/python"))
+    return str(harness.existing(harness.CACHE / "jupyterlab/bin/python"))
 
 
 @pytest.fixture
