@@ -309,7 +309,8 @@ update_watches(IpbOutput *output)
 {
     for (int i = 0; i < 2; i++) {
         Pipe *pipe = &output->pipes[i];
-        ipb_watch_set_events(pipe->watch, wants_pipe(pipe) ? EPOLLIN : 0);
+        if (pipe->watch != NULL) /* NULL: it could not be replaced, and the kernel is killed */
+            ipb_watch_set_events(pipe->watch, wants_pipe(pipe) ? EPOLLIN : 0);
         if (!output->is_streaming && ipb_buffer_size(&pipe->buffer) == 0)
             ipb_buffer_clear(&pipe->buffer);
     }
@@ -498,7 +499,8 @@ replace_pipe(IpbOutput *output, int index, int fd, uint32_t marker, GError **err
     ipb_autofd owned = fd;
     if (!retire_pipe(output, pipe, error))
         return false;
-    *pipe = (Pipe){.fd = -1, .passed = MAX(pipe->passed, marker)};
+    *pipe = (Pipe){
+        .output = output, .is_stderr = index == 1, .fd = -1, .passed = MAX(pipe->passed, marker)};
     if (!init_pipe(output, index, fd, error))
         return false;
     pipe->fd = ipb_fd_steal(&owned);
