@@ -147,6 +147,9 @@ complete -c ipybox -n '__ipybox_is gateway' -l cull-connected -d 'End kernels wi
 complete -c ipybox -n '__ipybox_is gateway' -l prespawn -x -d 'Start this number of kernels now'
 complete -c ipybox -n '__ipybox_is gateway' -l seed-notebook -rF \
     -d 'Each kernel first runs this notebook'
+complete -c ipybox -n '__ipybox_is gateway' -l record-dir \
+    -xa '(__ipybox_directories)' \
+    -d 'Write a record of each kernel to this directory'
 complete -c ipybox -n '__ipybox_is gateway' -l kernel-name -x -d 'Name of the kernelspec'
 complete -c ipybox -n '__ipybox_is gateway' -l force-kernel-name \
     -d 'Start a kernel whatever name a client gives'

@@ -3,6 +3,7 @@
  * `ipybox gateway`: kernels for Jupyter's clients. A signal, or the end of the program that started
  * it, ends it in order.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ typedef struct {
     char *kernel_name;
     int forces_kernel_name;
     int n_prespawned;
+    char *record_dir;
     int hides_kernels;
     char *seed_notebook;
     char **client_variables;
@@ -220,6 +222,7 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
         .kernel_name = arguments->kernel_name,
         .takes_all_names = arguments->forces_kernel_name,
         .hides_kernels = arguments->hides_kernels,
+        .record_dir = arguments->record_dir,
         .seed = command->seed,
         .client_variables = (const char *const *) arguments->client_variables,
         .base_path = arguments->base_url,
@@ -243,6 +246,16 @@ check_workspace(const char *path, GError **error)
         return true;
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "--workspace %s is not a directory",
                 path);
+    return false;
+}
+
+/* Only the user can read what is in it. */
+static bool
+make_record_dir(const char *path, GError **error)
+{
+    if (path == NULL || g_mkdir_with_parents(path, 0700) == 0)
+        return true;
+    ipb_error_set_errno(error, errno, "--record-dir %s: cannot make the directory", path);
     return false;
 }
 
@@ -286,6 +299,7 @@ serve(const GatewayArguments *arguments)
         check_workspace(arguments->kernel.workspace, &error) &&
         find_tool_server(&session, &error) &&
         check_sandbox_config(arguments->kernel.sandbox_config, &error) &&
+        make_record_dir(arguments->record_dir, &error) &&
         read_seed(arguments, &command.seed, &error) &&
         open_gateway(&command, arguments, &session, &error)) {
         ipb_listen_arguments_report(&arguments->listen, ipb_gateway_port(command.gateway), NULL);
@@ -389,6 +403,10 @@ check_arguments(GatewayArguments *arguments, GError **error)
     const char *wrong = find_wrong(arguments);
     if (wrong != NULL)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, wrong);
+    if (arguments->record_dir != NULL) {
+        g_autofree char *given = g_steal_pointer(&arguments->record_dir);
+        arguments->record_dir = g_canonicalize_filename(given, NULL);
+    }
     return wrong == NULL && normalize_base_url(&arguments->base_url, error) &&
            ipb_listen_arguments_check(&arguments->listen, error) &&
            (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error));
@@ -403,6 +421,7 @@ clear_arguments(GatewayArguments *arguments)
     g_free(arguments->base_url);
     g_free(arguments->kernel_name);
     g_free(arguments->seed_notebook);
+    g_free(arguments->record_dir);
     g_strfreev(arguments->client_variables);
     g_strfreev(arguments->inherited_variables);
     g_free(arguments->cors.credentials);
@@ -438,6 +457,8 @@ run_gateway(int argc, char **argv)
          "with --cull-idle: end kernels with clients, too", NULL},
         {"prespawn", 0, 0, G_OPTION_ARG_INT, &arguments.n_prespawned,
          "start this number of kernels now (default: 0)", "N"},
+        {"record-dir", 0, 0, G_OPTION_ARG_FILENAME, &arguments.record_dir,
+         "write what happens in each kernel to DIR/ID.jsonl", "DIR"},
         {"kernel-name", 0, 0, G_OPTION_ARG_STRING, &arguments.kernel_name,
          "name of the kernelspec (default: python3)", "NAME"},
         {"force-kernel-name", 0, 0, G_OPTION_ARG_NONE, &arguments.forces_kernel_name,

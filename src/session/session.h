@@ -53,7 +53,7 @@ typedef struct {
     const char *audit_log;
     /* path of a file that gets the events of the session: session/record.h; or NULL */
     const char *record;
-    /* of another session: a sandbox protects it; or NULL */
+    /* of another session, or the directory of all records: a sandbox protects it; or NULL */
     const char *other_record;
     /* negative: none */
     int64_t approval_timeout_ms;

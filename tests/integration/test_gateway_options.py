@@ -90,6 +90,31 @@ def test_prespawn(start: Callable[..., Gateway]) -> None:
         assert gateway.request("POST", "/api/kernels", {})[0] == 201
 
 
+def test_records(
+    start: Callable[..., Gateway], ipybox: str, workspace: Path, tmp_path: Path
+) -> None:
+    """Each kernel has its own, which cells in a sandbox cannot write."""
+    with start("--record-dir=records/of-kernels", "--sandbox") as gateway:
+        kernels = [gateway.start_kernel() for _ in range(2)]
+        for number, kernel in enumerate(kernels):
+            with gateway.channels(kernel) as client:
+                client.run(f"print('cell of {number}')")
+                code = "open('records/of-kernels/x', 'w')"
+                msg_id = client.execute(code)
+                assert client.receive_until(msg_id, "error")
+    directory = workspace / "records/of-kernels"
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in directory.iterdir()) == sorted(
+        f"{kernel}.jsonl" for kernel in kernels
+    )
+    for number, kernel in enumerate(kernels):
+        record = directory / f"{kernel}.jsonl"
+        assert record.stat().st_mode & 0o777 == 0o600
+        notebook = tmp_path / f"{number}.md"
+        subprocess.run([ipybox, "record", record, "--to", notebook], check=True, timeout=60)
+        assert f"cell of {number}\n" in notebook.read_text()
+
+
 def test_delete_answers_when_the_kernel_is_gone(start: Callable[..., Gateway]) -> None:
     """Also when it is busy: then another one may take its place at once."""
     with start("--max-kernels=1") as gateway:

@@ -182,6 +182,13 @@ start_kernel(IpbGateway *gateway, const char *const *env, const char *working_di
     session.kernel_env = (const char *const *) kernel_env;
     session.working_dir = working_dir;
     session.has_rich_client = is_rich;
+    g_autofree char *file = g_strconcat(id, ".jsonl", NULL);
+    const char *record_dir = gateway->options.record_dir;
+    g_autofree char *record = record_dir != NULL ? g_build_filename(record_dir, file, NULL) : NULL;
+    if (record != NULL) {
+        session.record = record;
+        session.other_record = record_dir;
+    }
     IpbGatewayKernel *kernel =
         ipb_gateway_kernel_new(gateway->options.runtime,
                                &(IpbGatewayKernelOptions){

@@ -26,6 +26,9 @@ typedef struct {
     bool hides_kernels;         /* kernels and sessions are not listed */
     /* Names of variables that clients may set for their kernels, besides KERNEL_…; NULL: none */
     const char *const *client_variables;
+    /* absolute, of a directory: each kernel has a record there, which is named after its id; NULL:
+     * none */
+    const char *record_dir;
     unsigned idle_s;       /* how long a kernel may be idle before it ends; 0: for ever */
     bool culls_connected;  /* kernels end even while clients are connected */
     IpbHttpGate *gate;     /* taken; requests need the role of the application */
