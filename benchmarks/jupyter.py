@@ -3,8 +3,8 @@
 """Times kernels of Jupyter's clients: ipykernel, and ours without and with the sandbox.
 
 All kernels are driven over ZeroMQ, once by a client that does little else than send and wait, and
-once by jupyter_client's blocking one. The kernels take turns cell by cell, so that a machine that
-becomes slower affects all.
+once by jupyter_client's blocking one. The kernels take turns, so that a machine that becomes slower
+affects all.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ IPYBOX = ROOT / "build/ipybox"
 # Has ipykernel and jupyter_client; `make check` and scripts/test-setup make it.
 PYTHON = ROOT / ".cache/test/jupyter-suites/bin/python"
 TIMEOUT_S = 60.0
+# Cells of a kernel's turn.
+IN_A_ROW = 50
 OURS = [str(IPYBOX), "kernel", "--python", str(PYTHON), "-f", "{connection_file}"]
 KERNELS = {
     "ipykernel": [str(PYTHON), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
@@ -138,12 +140,12 @@ def measure(cells: int, directory: Path) -> None:
     try:
         for number in range(len(KERNELS)):
             kernels.append(Kernel(number, directory))
-        for turn in range(cells):
+        for turn in range(cells // IN_A_ROW):
             for kernel in kernels if turn % 2 else kernels[::-1]:
-                kernel.cells.append(kernel.run())
-        for turn in range(cells):
+                kernel.cells += [kernel.run() for _ in range(IN_A_ROW)]
+        for turn in range(cells // IN_A_ROW):
             for kernel in kernels if turn % 2 else kernels[::-1]:
-                kernel.client_cells.append(kernel.run_with_client())
+                kernel.client_cells += [kernel.run_with_client() for _ in range(IN_A_ROW)]
     finally:
         for kernel in kernels:
             kernel.close()

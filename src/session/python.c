@@ -189,7 +189,13 @@ ipb_python_find_host(const char *asked, GError **error)
         NULL,
     };
     g_autofree char *script = ipb_installed_files_find(PLACES, HOST_SCRIPT, "kernel host", error);
-    return script != NULL ? g_path_get_dirname(script) : NULL;
+    if (script == NULL)
+        return NULL;
+    /* Kernels in sandboxes import from there, and see real paths only. */
+    char *real = realpath(script, NULL);
+    char *directory = g_path_get_dirname(real != NULL ? real : script);
+    free(real);
+    return directory;
 }
 
 char *
