@@ -301,6 +301,9 @@ class Kernel:
         self.send_frame(EXECUTE, {"cell": self._cell, "code": code, **options})
         return self._cell
 
+    def keep_pipes(self) -> None:
+        self.send_frame(PIPES, {"pipes": False})
+
     def run(self, code: str, **options: Any) -> Cell:
         self.execute(code, **options)
         return self.finish()
@@ -392,7 +395,7 @@ class Kernel:
             payload = json.loads(self._received[9 : 4 + length])
             del self._received[: 4 + length]
             if kind == PIPES_WANTED:
-                self.send_frame(PIPES, {"pipes": False})
+                self.keep_pipes()
                 continue
             self.reader.feed_frame(FRAME_NAMES[kind], marker, payload)
 

@@ -194,7 +194,9 @@ def test_late_output_comes_with_the_next_cell(mcp, workspace):
     mcp.cell(run_while_idle(go, f"print('late'); {printed.code}"))
     go.wait()
     printed.wait()
-    assert mcp.cell("1") == "late\n1"
+    assert mcp.cell("1") == (
+        "[ipybox] written after its cell had ended:\nlate\n[ipybox] written by this cell:\n1"
+    )
     assert mcp.cell("1") == "1"
 
 

@@ -409,6 +409,7 @@ def test_leftovers_of_a_kernel_that_died_by_itself(server):
     kernel = server.kernel()
     pid = int(kernel.run("!sleep 1000 & echo $!").stdout)
     kernel.execute("import os; os._exit(0)")
+    kernel.keep_pipes()  # it asks for new ones, because the program holds the old ones
     server.wait_for_exit(kernel)
     assert not alive(pid)
 

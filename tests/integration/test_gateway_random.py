@@ -110,7 +110,7 @@ class Chaos:
         message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
         channel = "control" if kind == "kernel_info" and self.random.random() < 0.5 else "shell"
         await socket.send(
-            frame_v1(channel, message) if v1 else json.dumps({**message, "channel": channel})
+            frame_v1(channel, message, []) if v1 else json.dumps({**message, "channel": channel})
         )
         return header["msg_id"]
 

@@ -123,8 +123,9 @@ def test_tasks_go_on_between_cells(kernel):
         "task = asyncio.create_task(work())"
     )
     cell = kernel.run("asyncio.get_running_loop().call_soon(event.set);")
-    if "worked" not in cell.stdout:
-        kernel.wait_for_text(b"worked")
+    late = {"cell": 1, "name": "stdout", "text": "worked\n"}
+    if ("stream", late) not in cell.events:
+        assert kernel.wait_for("stream") == late
 
 
 def test_a_task_that_raises_through_the_loop_ends_nothing(kernel):

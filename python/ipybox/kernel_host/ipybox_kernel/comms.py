@@ -89,9 +89,7 @@ def send(
         "buffers": encoded,
         **target,
     }
-    with output.lock:
-        payload["cell"] = output.cell_of_caller()
-        output.send(wire.COMM, payload)
+    output.send_of_caller(wire.COMM, payload)
 
 
 def _encode(buffer: Any) -> str:

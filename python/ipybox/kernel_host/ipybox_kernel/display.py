@@ -43,11 +43,7 @@ def send_bundle(
         del payload["data"][WIDGET_VIEW]
     payload["metadata"] = mime.conform_json(dict(metadata or {}))
     try:
-        with output.lock:
-            if kind == wire.RESULT and output.is_late():
-                kind = wire.DISPLAY  # a cell that has ended has its result
-            payload["cell"] = output.cell_of_caller()
-            output.send(kind, payload, with_next)
+        output.send_of_caller(kind, payload, with_next)
     except wire.FrameTooLarge as error:
         what = "result" if kind == wire.RESULT else "display"
         print(f"The {what} is too large to be shown: {error}.", file=sys.stderr)
@@ -76,9 +72,7 @@ class KernelDisplayPublisher(DisplayPublisher):
         if self.shell.capturing_outputs:
             return  # an Output widget captures, and the client shows no widgets (comm_package.py)
         if output.is_connected:
-            with output.lock:
-                cell = output.cell_of_caller()
-                output.send(wire.CLEAR_OUTPUT, {"cell": cell, "wait": bool(wait)})
+            output.send_of_caller(wire.CLEAR_OUTPUT, {"wait": bool(wait)})
 
 
 class KernelDisplayHook(DisplayHook):

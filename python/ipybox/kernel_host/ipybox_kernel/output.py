@@ -178,6 +178,15 @@ class Output:
             self.line_credit = LINE_CREDIT
             self.flush()
 
+    def send_of_caller(self, kind: int, payload: dict[str, Any], with_next: bool = False) -> None:
+        """Sends a frame of the cell to which the calling code belongs. May raise FrameTooLarge."""
+        with self.lock:
+            if kind == wire.RESULT and self.is_late():
+                kind = wire.DISPLAY  # a cell that has ended has its result
+            self.send(kind, {"cell": self.cell_of_caller(), **payload}, with_next)
+        if self.interrupt_waits:
+            self.deliver_interrupt()
+
     # Late text
 
     def is_late(self) -> bool:
