@@ -6,7 +6,8 @@
 #                 draws a plot. If no sandbox can be made, scripts/demo prints why and exits with 3
 #   make check    all tests; the last line says how many passed
 #   make verify-long  what takes too long for each change: other kernels, in virtual machines, long
-#                 races, and git's own tests. It needs root, on Debian 12
+#                 races, git's own tests, and all tests with sanitizers. It needs root, on Debian
+#                 12
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
@@ -66,6 +67,7 @@ verify-long: all
 	@.venv/bin/python scripts/check-kernels
 	@.venv/bin/python scripts/check-races
 	@.venv/bin/python scripts/check-git-tests
+	@scripts/check-sanitizers --all
 	@scripts/test-setup jupyter-suites
 	@IPYBOX_TEST_IPYKERNEL=1 .venv/bin/python -m pytest -q -n 2 \
 	    tests/conformance/test_jupyter_suites.py

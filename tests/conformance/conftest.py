@@ -16,8 +16,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    left_out = os.environ.get("IPYBOX_TEST_LEAVE_OUT", "").split(",")
-    items[:] = [item for item in items if item.path.stem not in left_out]
+    harness.leave_out(items)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    harness.leave_out_what_needs_root(items)
+    harness.leave_out(items)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import harness
 import pytest
@@ -78,14 +79,23 @@ def test_official_client_is_there(client_python):
     subprocess.run([client_python, "-c", "import mcp"], check=True)
 
 
+class Item:
+    def __init__(self, marker, name="test_x.py"):
+        self.get_closest_marker = {marker: marker}.get
+        self.path = Path(name)
+
+
 @pytest.mark.parametrize(("uid", "left"), [(0, 2), (1000, 1)])
 def test_only_an_ordinary_user_leaves_out_what_needs_root(monkeypatch, uid, left):
-    class Item:
-        def __init__(self, marker):
-            self.get_closest_marker = {marker: marker}.get
-
     monkeypatch.setattr(harness.os, "geteuid", lambda: uid)
     items = [Item("needs_root"), Item("other")]
-    harness.leave_out_what_needs_root(items)
+    harness.leave_out(items)
     assert len(items) == left
     assert items[-1].get_closest_marker("other")
+
+
+def test_files_that_are_left_out(monkeypatch):
+    items = [Item(None, "test_a.py"), Item(None, "test_b.py"), Item(None, "test_c.py")]
+    monkeypatch.setenv("IPYBOX_TEST_LEAVE_OUT", "scripts,test_a,test_c")
+    harness.leave_out(items)
+    assert [item.path.name for item in items] == ["test_b.py"]
