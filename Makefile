@@ -70,7 +70,8 @@ verify-long: all
 	@scripts/check-sanitizers --all
 	@scripts/test-setup jupyter-suites
 	@IPYBOX_TEST_IPYKERNEL=1 .venv/bin/python -m pytest -q -n 2 \
-	    tests/conformance/test_jupyter_suites.py
+	    tests/conformance/test_jupyter_suites.py \
+	    tests/conformance/test_kernel_behaviours.py
 
 docs: build/build.ninja
 	@scripts/packages man docs

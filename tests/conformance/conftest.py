@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import harness
@@ -17,6 +19,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     harness.leave_out(items)
+
+
+@pytest.fixture
+def jupyter_ports() -> Iterator[None]:
+    """Only one test at a time, in all processes, has kernels that listen on TCP.
+
+    Jupyter's clients choose ports that are free, and kernels bind them later. Between the two,
+    another client may choose the same port.
+    """
+    with open(harness.CACHE / "jupyter-ports.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,15 @@ import subprocess
 from pathlib import Path
 
 import harness
+import pytest
 
 TESTS = Path(__file__).parent / "jupyter_kernel/kernel_tests.py"
 TIMEOUT_S = 240
 N_TESTS = 12
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("jupyter_ports")
 def test_all_pass(tmp_path: Path) -> None:
     binary = Path(os.environ.get("IPYBOX_BIN", harness.ROOT / "build/ipybox")).resolve()
     environ = os.environ | {

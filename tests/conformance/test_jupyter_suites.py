@@ -132,6 +132,8 @@ def read_exceptions() -> dict[str, dict[str, str]]:
     return reasons
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("jupyter_ports")
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("suite", SUITES)
 def test_suite(suite: str, kernel: str, directory: Path) -> None:

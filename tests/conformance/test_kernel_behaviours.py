@@ -3,7 +3,8 @@
 
 The rows are in kernel_behaviours/rows.py. What each kernel did is recorded in
 kernel_behaviours/observed.json, from which docs/jupyter-kernel.md is made. With
-IPYBOX_TEST_WRITE=1, these two files are written: run it twice.
+IPYBOX_TEST_WRITE=1, these two files are written: run it twice. With IPYBOX_TEST_IPYKERNEL=1,
+ipykernel is checked, too.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ PYTHON = harness.CACHE / "jupyter-suites/bin/python"
 KERNELS = {"ipykernel": "python3", "ipybox": "ipybox"}
 TIMEOUT_S = 280
 WRITES = bool(os.environ.get("IPYBOX_TEST_WRITE"))
+# ipykernel reports what C code and children write when it comes round to it: on a busy machine it
+# does not do the same each time. So `make verify-long` checks it, and not each change.
+TESTED = list(KERNELS) if WRITES or os.environ.get("IPYBOX_TEST_IPYKERNEL") else ["ipybox"]
 
 HEAD = """\
 # How the kernel differs from ipykernel
 
 This is what people meet in notebooks, with `ipybox kernel` and with ipykernel 7. A test runs each
-row on both kernels (`tests/conformance/test_kernel_behaviours.py`), and this page is made from what
-it saw. ⏎ is the end of a line.
+row on both kernels (`tests/conformance/test_kernel_behaviours.py`), on ours for each change, and
+this page is made from what it saw. ⏎ is the end of a line.
 """
 
 SUITES_HEAD = """
@@ -128,7 +132,7 @@ def item(prefix: str, text: str | None) -> list[str]:
     return wrapper.wrap(f"{prefix}{text}")
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", TESTED)
 def test_rows(kernel: str) -> None:
     seen = observe(kernel)
     recorded = json.loads(OBSERVED.read_text())

@@ -94,6 +94,8 @@ def ipybox() -> str:
     return str(harness.existing(binary))
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("jupyter_ports")
 @pytest.mark.parametrize("part", PARTS)
 def test_its_own_server_passes_all(ipybox: str, tmp_path: Path, part: str) -> None:
     """Otherwise the fixture is wrong, and ipybox would have to pass less."""

@@ -93,7 +93,7 @@ def quote(text: str) -> str:
 
 class Front:
     def __init__(self, name: str) -> None:
-        self.manager = KernelManager(kernel_name=name)
+        self.manager = KernelManager(kernel_name=name, transport="ipc")
         # What the kernel writes there is not output of cells.
         self.manager.start_kernel(stdout=DEVNULL, stderr=DEVNULL)
         self.client: BlockingKernelClient = self.manager.client()
