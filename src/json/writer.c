@@ -406,3 +406,13 @@ ipb_json_member_value(IpbJsonWriter *writer, const char *name, const IpbJson *va
     ipb_json_key(writer, name);
     ipb_json_write_value(writer, value);
 }
+
+void
+ipb_json_member_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
+{
+    ipb_json_key(writer, name);
+    if (ipb_json_is(object, IPB_JSON_OBJECT))
+        ipb_json_write_value(writer, object);
+    else
+        ipb_json_write_raw(writer, "{}", 2);
+}

@@ -51,5 +51,7 @@ void ipb_json_member_string(IpbJsonWriter *writer, const char *name, const char 
 void ipb_json_member_int(IpbJsonWriter *writer, const char *name, int64_t value);
 void ipb_json_member_bool(IpbJsonWriter *writer, const char *name, bool value);
 void ipb_json_member_value(IpbJsonWriter *writer, const char *name, const IpbJson *value);
+/* {} if @object is NULL or no object. */
+void ipb_json_member_object(IpbJsonWriter *writer, const char *name, const IpbJson *object);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbJsonWriter, ipb_json_writer_free)

@@ -128,6 +128,21 @@ test_raw(void)
 
 /* A text that is not a JSON value is not read beyond its end. */
 static void
+test_member_object(void)
+{
+    g_autoptr(IpbJsonDoc) object = ipb_json_parse("{\"a\":1}", 7, &IPB_JSON_LIMITS_SMALL, NULL);
+    g_autoptr(IpbJsonDoc) other = ipb_json_parse("[1]", 3, &IPB_JSON_LIMITS_SMALL, NULL);
+    IpbJsonWriter *w = ipb_json_writer_new();
+    ipb_json_begin_object(w);
+    ipb_json_member_object(w, "object", ipb_json_root(object));
+    ipb_json_member_object(w, "other", ipb_json_root(other));
+    ipb_json_member_object(w, "none", NULL);
+    ipb_json_member_int(w, "last", 1);
+    ipb_json_end_object(w);
+    check_text(w, "{\"object\":{\"a\":1},\"other\":{},\"none\":{},\"last\":1}");
+}
+
+static void
 test_raw_cut(void)
 {
     static const char text[] = "{\"a\\\"\\\\b\xe2\x80\xa8 more\":\"\\ud83d and a longer one\\\\\"}";
@@ -194,6 +209,7 @@ main(int argc, char **argv)
     g_test_add_func("/json/writer/structure", test_structure);
     g_test_add_func("/json/writer/strings", test_strings);
     g_test_add_func("/json/writer/raw", test_raw);
+    g_test_add_func("/json/writer/member-object", test_member_object);
     g_test_add_func("/json/writer/raw-cut", test_raw_cut);
     g_test_add_func("/json/writer/misuse", test_misuse);
     for (size_t i = 0; i < G_N_ELEMENTS(misuses); i++) {

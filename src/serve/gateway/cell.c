@@ -98,18 +98,6 @@ send_notice(IpbGatewayCell *cell, const IpbEvent *event)
 }
 
 static void
-write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
-{
-    ipb_json_key(writer, name);
-    if (ipb_json_is(object, IPB_JSON_OBJECT)) {
-        ipb_json_write_value(writer, object);
-        return;
-    }
-    ipb_json_begin_object(writer);
-    ipb_json_end_object(writer);
-}
-
-static void
 write_error(IpbJsonWriter *writer, const IpbGatewayCell *cell)
 {
     ipb_json_member_string(writer, "ename", cell->ename);
@@ -183,7 +171,8 @@ answer_execution(IpbGatewayCell *cell, const IpbEvent *event)
         ipb_json_begin_array(writer);
         ipb_json_end_array(writer);
     }
-    write_object(writer, "user_expressions", event != NULL ? event->user_expressions : NULL);
+    ipb_json_member_object(writer, "user_expressions",
+                           event != NULL ? event->user_expressions : NULL);
     ipb_gateway_publisher_reply(cell->publisher, cell->options.request, "execute_reply", writer);
 }
 

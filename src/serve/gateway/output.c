@@ -29,24 +29,12 @@ ipb_gateway_output_send_stream(IpbGatewayPublisher *publisher, const IpbJson *pa
 }
 
 static void
-write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
-{
-    ipb_json_key(writer, name);
-    if (ipb_json_is(object, IPB_JSON_OBJECT)) {
-        ipb_json_write_value(writer, object);
-        return;
-    }
-    ipb_json_begin_object(writer);
-    ipb_json_end_object(writer);
-}
-
-static void
 send_bundle(IpbGatewayPublisher *publisher, const IpbJson *parent, const char *msg_type,
             const IpbEvent *event, int64_t execution_count)
 {
     IpbJsonWriter *writer = new_object();
-    write_object(writer, "data", event->data);
-    write_object(writer, "metadata", event->metadata);
+    ipb_json_member_object(writer, "data", event->data);
+    ipb_json_member_object(writer, "metadata", event->metadata);
     if (event->type == IPB_EVENT_RESULT)
         ipb_json_member_int(writer, "execution_count", execution_count);
     if (event->type != IPB_EVENT_RESULT || event->display_id != NULL) {

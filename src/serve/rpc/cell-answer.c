@@ -46,22 +46,12 @@ ipb_rpc_cell_answer_free(IpbRpcCellAnswer *answer)
 /* --- collecting ------------------------------------------------------------------------------ */
 
 static void
-write_object(IpbJsonWriter *writer, const char *name, const IpbJson *object)
-{
-    ipb_json_key(writer, name);
-    if (object != NULL)
-        ipb_json_write_value(writer, object);
-    else
-        ipb_json_write_raw(writer, "{}", 2);
-}
-
-static void
 collect_bundle(IpbRpcCellAnswer *answer, const IpbEvent *event)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
-    write_object(writer, "data", event->data);
-    write_object(writer, "metadata", event->metadata);
+    ipb_json_member_object(writer, "data", event->data);
+    ipb_json_member_object(writer, "metadata", event->metadata);
     ipb_json_end_object(writer);
     size_t size;
     g_autofree char *bundle = ipb_json_writer_finish(writer, &size);
@@ -130,8 +120,8 @@ write_members(IpbJsonWriter *writer, const IpbEvent *event)
             ipb_json_member_bool(writer, "password", event->is_password);
         }
     } else {
-        write_object(writer, "data", event->data);
-        write_object(writer, "metadata", event->metadata);
+        ipb_json_member_object(writer, "data", event->data);
+        ipb_json_member_object(writer, "metadata", event->metadata);
         ipb_json_member_string(writer, "display_id", event->display_id);
         ipb_json_member_string(writer, "image", event->image_path);
     }
