@@ -6,8 +6,8 @@
 #                 draws a plot. If no sandbox can be made, scripts/demo prints why and exits with 3
 #   make check    all tests; the last line says how many passed
 #   make verify-long  what takes too long for each change: other kernels, in virtual machines, long
-#                 races, git's own tests, and all tests with sanitizers. It needs root, on Debian
-#                 12
+#                 races, git's own tests, load on `ipybox serve`, and all tests with sanitizers. It
+#                 needs root, on Debian 12
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
@@ -59,19 +59,24 @@ demo: all
 	@scripts/test-setup mcp2
 	@scripts/demo
 
+# While test-setup waits for the network, the tests' programs are built.
 check: all
-	@scripts/test-setup
+	@scripts/test-setup & setup=$$!; ninja --quiet -C build; built=$$?; wait $$setup && exit $$built
 	@.venv/bin/python scripts/check $(CHECK_FLAGS)
 
 verify-long: all
 	@.venv/bin/python scripts/check-kernels
 	@.venv/bin/python scripts/check-races
 	@.venv/bin/python scripts/check-git-tests
-	@scripts/check-sanitizers --all
-	@scripts/test-setup jupyter-suites
-	@IPYBOX_TEST_IPYKERNEL=1 .venv/bin/python -m pytest -q -n 2 \
+	@.venv/bin/python scripts/check-load
+	@IPYBOX_TEST_ALL_USERS=1 scripts/check-sanitizers --all
+	@scripts/test-setup jupyter-suites kernel-gateway
+	@IPYBOX_TEST_IPYKERNEL=1 IPYBOX_TEST_KERNEL_GATEWAY=1 .venv/bin/python -m pytest -q -n 2 \
 	    tests/conformance/test_jupyter_suites.py \
-	    tests/conformance/test_kernel_behaviours.py
+	    tests/conformance/test_kernel_behaviours.py \
+	    tests/conformance/test_kernel_gateway.py
+	@scripts/test-setup mcp1 mcp2 fastmcp clients hosts agents1 agents2 go rust
+	@IPYBOX_TEST_ALL_CLIENTS=1 .venv/bin/python -m pytest -q -n 2 tests/clients
 
 docs: build/build.ninja
 	@scripts/packages man docs

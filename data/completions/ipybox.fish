@@ -54,44 +54,49 @@ complete -c ipybox -n __ipybox_is_first -a kernelspec \
     -d 'List ipybox among the kernels of Jupyter front ends'
 complete -c ipybox -n __ipybox_is_first -a mcp -d 'Run the MCP server on standard input and output'
 complete -c ipybox -n __ipybox_is_first -a record \
-    -d 'Make a notebook, Markdown or HTML of a record'
+    -d 'Make a document of a record, or run it again'
 complete -c ipybox -n __ipybox_is_first -a rpc -d 'Serve SDKs'
 complete -c ipybox -n __ipybox_is_first -a serve -d 'Run the MCP server over HTTP'
 complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Run tools of MCP servers over HTTP'
 
 # Options of several verbs.
-complete -c ipybox -n '__ipybox_is mcp run apigen sandbox gateway kernel serve tool-server' \
+complete -c ipybox -n '__ipybox_is mcp run record apigen sandbox gateway kernel serve tool-server' \
     -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
-complete -c ipybox -n '__ipybox_is mcp run doctor gateway kernel kernelspec serve' -l python \
+complete -c ipybox -n '__ipybox_is mcp run record doctor gateway kernel kernelspec serve' \
+    -l python \
     -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
-complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec serve' -l preload -x \
+complete -c ipybox -n '__ipybox_is mcp run record gateway kernel kernelspec serve' -l preload -x \
     -d 'Modules to import once, separated by commas'
-complete -c ipybox -n '__ipybox_is mcp run apigen gateway kernel rpc serve tool-server' \
+complete -c ipybox -n '__ipybox_is mcp run record apigen gateway kernel rpc serve tool-server' \
     -l log-level \
     -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'Lowest level to log'
 
-complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec serve tool-server' -l approve \
+complete -c ipybox -n '__ipybox_is mcp run record kernel kernelspec serve tool-server' -l approve \
     -rFa 'allow ask deny' -d 'Decision about tool calls'
-complete -c ipybox -n '__ipybox_is mcp run kernel kernelspec serve tool-server' -l audit-log -rF \
+complete -c ipybox -n '__ipybox_is mcp run record kernel kernelspec serve tool-server' \
+    -l audit-log -rF \
     -d 'Append a line for each decision on a tool call'
-complete -c ipybox -n '__ipybox_is mcp run' -l record -rF -d 'Append what happens in the session'
+complete -c ipybox -n '__ipybox_is mcp run record' \
+    -l record -rF -d 'Append what happens in the session'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
-complete -c ipybox -n '__ipybox_is mcp run gateway kernel kernelspec serve' -l sandbox-config -rF \
+complete -c ipybox -n '__ipybox_is mcp run record gateway kernel kernelspec serve' \
+    -l sandbox-config -rF \
     -d 'What the sandbox allows'
-complete -c ipybox -n '__ipybox_is run kernel kernelspec' -l no-sandbox -d 'Run without a sandbox'
+complete -c ipybox -n '__ipybox_is run record kernel kernelspec' \
+    -l no-sandbox -d 'Run without a sandbox'
 complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers \
     -d 'Run servers of the client outside of the sandbox'
 complete -c ipybox -n '__ipybox_is mcp serve' -l servers -rF -d 'Register the servers of this file'
 complete -c ipybox -n '__ipybox_is mcp serve' -l no-register \
     -d 'Do not offer the tool register_mcp_server'
-complete -c ipybox -n '__ipybox_is mcp' -l images -xa 'content path both' \
+complete -c ipybox -n '__ipybox_is mcp serve' -l images -xa 'content path both' \
     -d 'Images of cells in answers'
-complete -c ipybox -n '__ipybox_is mcp' -l structured \
+complete -c ipybox -n '__ipybox_is mcp serve' -l structured \
     -d 'Structured results for all tools'
-complete -c ipybox -n '__ipybox_is mcp' -l tools -x \
+complete -c ipybox -n '__ipybox_is mcp serve' -l tools -x \
     -d 'Tools to offer, separated by commas'
 complete -c ipybox -n '__ipybox_is mcp serve' -l server-variables -x \
     -d 'Variables of server parameters, separated by commas'
@@ -105,13 +110,14 @@ complete -c ipybox -n '__ipybox_is run' \
     -xa '(__fish_complete_suffix .py; __fish_complete_suffix .ipynb)'
 complete -c ipybox -n '__ipybox_is run' -l save -d 'Write the outputs into the notebook'
 complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'Run this code'
-complete -c ipybox -n '__ipybox_is run' -l images-dir -xa '(__ipybox_directories)' \
+complete -c ipybox -n '__ipybox_is run record' -l images-dir -xa '(__ipybox_directories)' \
     -d 'Directory for saved plots'
-complete -c ipybox -n '__ipybox_is run' -l timeout -x \
+complete -c ipybox -n '__ipybox_is run record' -l timeout -x \
     -d 'Interrupt the code after this many seconds'
-complete -c ipybox -n '__ipybox_is mcp run kernel serve tool-server' -l approval-timeout -x \
+complete -c ipybox -n '__ipybox_is mcp run record kernel serve tool-server' -l approval-timeout -x \
     -d 'Refuse a call after this many seconds without an answer'
-complete -c ipybox -n '__ipybox_is run' -l seed -x -d 'Seed for random, numpy.random and torch'
+complete -c ipybox -n '__ipybox_is run record' \
+    -l seed -x -d 'Seed for random, numpy.random and torch'
 
 complete -c ipybox -n '__ipybox_is apigen' -l server-name -xa '(__ipybox_registered)' \
     -d 'Name of the package'
@@ -151,6 +157,8 @@ complete -c ipybox -n '__ipybox_is gateway' -l record-dir \
     -xa '(__ipybox_directories)' \
     -d 'Write a record of each kernel to this directory'
 complete -c ipybox -n '__ipybox_is gateway' -l kernel-name -x -d 'Name of the kernelspec'
+complete -c ipybox -n '__ipybox_is gateway' -l allow-kernelspec -x \
+    -d 'With a sandbox: offer this kernelspec although it allows more'
 complete -c ipybox -n '__ipybox_is gateway' -l force-kernel-name \
     -d 'Start a kernel whatever name a client gives'
 complete -c ipybox -n '__ipybox_is gateway' -l hide-kernels -d 'List no kernels and sessions'
@@ -200,6 +208,10 @@ complete -c ipybox -n '__ipybox_is login' -l no-browser \
     -d 'Print the address, do not open a browser'
 complete -c ipybox -n '__ipybox_is logout' -l all -d 'Log out of every server'
 
+complete -c ipybox -n '__ipybox_is record' -l replay \
+    -d 'Run the cells again, and report what differs'
+complete -c ipybox -n '__ipybox_is record' -l session -x -d 'Which session of the record'
+complete -c ipybox -n '__ipybox_is record' -l json -d 'Report in lines of JSON'
 complete -c ipybox -n '__ipybox_is record' -l to -rF -d 'File of the document'
 complete -c ipybox -n '__ipybox_is record' -l format -xa 'ipynb md html' \
     -d 'Format of the document'
@@ -218,10 +230,18 @@ complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from remo
 complete -c ipybox -n '__ipybox_is servers; and __fish_seen_subcommand_from import' \
     -a '(__fish_complete_suffix .json)'
 
-complete -c ipybox -n '__ipybox_is serve' -l host -x -d 'Address of loopback to listen on'
+complete -c ipybox -n '__ipybox_is serve' -l host -x -d 'Name or address to listen on'
 complete -c ipybox -n '__ipybox_is serve' -l port -x -d 'Port to listen on'
 complete -c ipybox -n '__ipybox_is serve' -l token-file -rF \
     -d 'File with a name and a token for each client'
+complete -c ipybox -n '__ipybox_is serve' -l tls-certificate -rF \
+    -d 'Use TLS with the certificate in this file'
+complete -c ipybox -n '__ipybox_is serve' -l tls-key -rF -d 'Key of the certificate'
+complete -c ipybox -n '__ipybox_is serve' -l unix-socket -rF -d 'Listen on a Unix socket instead'
+complete -c ipybox -n '__ipybox_is serve' -l unix-socket-group -x \
+    -d 'Group that may connect to the Unix socket'
+complete -c ipybox -n '__ipybox_is serve' -l behind-proxy -x \
+    -d 'Only this address or network may connect'
 complete -c ipybox -n '__ipybox_is serve' -l allow-host -x \
     -d 'Also accept this name in the Host header'
 complete -c ipybox -n '__ipybox_is serve' -l allow-origin -x \
@@ -235,3 +255,5 @@ complete -c ipybox -n '__ipybox_is serve' -l max-sessions-each -x \
     -d 'Maximum number of sessions of a client'
 complete -c ipybox -n '__ipybox_is serve' -l max-connections -x \
     -d 'Maximum number of connections'
+complete -c ipybox -n '__ipybox_is serve' -l pool -x \
+    -d 'Kernels that are ready before they are needed'

@@ -390,6 +390,191 @@ IPYBOX_EXPORT gboolean ipybox_session_reset_finish(IpyboxSession *session, GAsyn
  */
 IPYBOX_EXPORT gboolean ipybox_session_reset(IpyboxSession *session, GError **error);
 
+/* --- branches --- */
+
+/** The newest version of #IpyboxForkOptions. */
+#define IPYBOX_FORK_OPTIONS_VERSION 1
+
+/** Options of ipybox_session_fork_async(). Initialise them with #IPYBOX_FORK_OPTIONS_INIT. */
+typedef struct {
+    /** #IPYBOX_FORK_OPTIONS_VERSION. */
+    unsigned version;
+    /** Seeds the random generators of random, numpy and torch in the new kernel, 0 to
+     * 4,294,967,295. -1 (the default): both kernels continue with the same random numbers. */
+    int64_t seed;
+    /** Of the new session, for the callbacks of the session that is forked. */
+    gpointer user_data;
+} IpyboxForkOptions;
+
+/* clang-format off */
+/** The defaults of #IpyboxForkOptions. */
+#define IPYBOX_FORK_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        IPYBOX_FORK_OPTIONS_VERSION, /* seed */ -1, /* user_data */ NULL                           \
+    }
+/* clang-format on */
+
+/**
+ * @brief Makes a session whose kernel continues from the state of this one.
+ *
+ * The new kernel is a fork of the live one, with all variables, modules, definitions and the
+ * history. From then on both are independent, but they share the files of the workspace. The new
+ * session has the options, the callbacks, the rules and the servers of this one.
+ *
+ * @param session the session, of which no cell runs or waits
+ * @param options the options; NULL: the defaults. Copied
+ * @param cancellable cancels the fork; may be NULL
+ * @param callback called in the runtime's context when the new kernel is ready; its source object
+ *     is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_fork_async(IpyboxSession *session,
+                                             const IpyboxForkOptions *options,
+                                             GCancellable *cancellable,
+                                             GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_fork_async().
+ *
+ * @param session the session that is forked; NULL if it was freed
+ * @param result as given to the callback
+ * @param error #IPYBOX_ERROR_BUSY: a cell or a tool call runs, or the session is closed;
+ *     #IPYBOX_ERROR_REFUSED: something in the kernel cannot be forked, such as a running thread,
+ *     and the message says what to do; #IPYBOX_ERROR_INVALID: an option is wrong, the session has
+ *     no kernel yet, or it is recorded; #IPYBOX_ERROR_KERNEL_DIED; #IPYBOX_ERROR_CANCELLED;
+ *     #IPYBOX_ERROR_SYSTEM
+ * @return the new session, to be freed with ipybox_session_free(); NULL with @p error
+ */
+IPYBOX_EXPORT IpyboxSession *ipybox_session_fork_finish(IpyboxSession *session,
+                                                        GAsyncResult *result, GError **error);
+
+/**
+ * @brief Like ipybox_session_fork_async(), but blocks until the new kernel is ready.
+ *
+ * @param session the session, of which no cell runs or waits
+ * @param options the options; NULL: the defaults
+ * @param cancellable cancels the fork; may be NULL. It may be cancelled from another thread
+ * @param error as for ipybox_session_fork_finish(); also #IPYBOX_ERROR_BUSY if this is called from
+ *     a callback
+ * @return the new session, to be freed with ipybox_session_free(); NULL with @p error
+ */
+IPYBOX_EXPORT IpyboxSession *ipybox_session_fork(IpyboxSession *session,
+                                                 const IpyboxForkOptions *options,
+                                                 GCancellable *cancellable, GError **error);
+
+/**
+ * @brief What a forked session shares with the other one, or lacks: sockets, open files, timers.
+ *
+ * @param session the session
+ * @return texts for people, untrusted, NULL-terminated; owned by the session. Empty if there are
+ *     none, or if the session was not forked
+ */
+IPYBOX_EXPORT const char *const *ipybox_session_get_warnings(IpyboxSession *session);
+
+/* --- saved variables --- */
+
+/**
+ * @brief Saves variables of the kernel to a file, after the cells that wait already.
+ *
+ * The kernel writes the file, with pickle and within its sandbox: to a temporary file beside it,
+ * which then replaces it. So it is complete, or it is not there. An existing file is replaced
+ * only if it has saved variables in it. Variables that share an object still share it when they are
+ * loaded. Functions and classes that are defined in cells, and values that need them, are not
+ * saved. Methods of values (`__reduce__`) run while they are saved.
+ *
+ * @param session the session
+ * @param path the file, relative to the workspace, in UTF-8; copied
+ * @param names of the variables, NULL-terminated; copied. NULL: all that the user has defined
+ * @param timeout_ms in milliseconds; after this time it is interrupted. 0: no limit
+ * @param cancellable interrupts it, or removes it while it waits. May be NULL
+ * @param callback called in the runtime's context at the end; its source object is NULL. May be
+ *     NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_save_async(IpyboxSession *session, const char *path,
+                                             const char *const *names, unsigned timeout_ms,
+                                             GCancellable *cancellable,
+                                             GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_save_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error #IPYBOX_ERROR_CODE: the file cannot be written; #IPYBOX_ERROR_TIMEOUT,
+ *     #IPYBOX_ERROR_CANCELLED; #IPYBOX_ERROR_KERNEL_DIED; #IPYBOX_ERROR_PROTOCOL: the kernel's
+ *     report is wrong; #IPYBOX_ERROR_INVALID: the path or a name; #IPYBOX_ERROR_LIMIT,
+ *     #IPYBOX_ERROR_BUSY: as for ipybox_session_execute_finish(). No file was written then
+ * @return a JSON object: `names`, the variables that were saved, and `failed`, an object from the
+ *     names of those that were not to the reasons. Untrusted: the kernel says it. To be freed with
+ *     g_free(). NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_save_finish(IpyboxSession *session, GAsyncResult *result,
+                                               GError **error);
+
+/**
+ * @brief Like ipybox_session_save_async(), but blocks until the file is written.
+ *
+ * @param session the session
+ * @param path the file, relative to the workspace, in UTF-8
+ * @param names of the variables, NULL-terminated; NULL: all that the user has defined
+ * @param timeout_ms in milliseconds; after this time it is interrupted. 0: no limit
+ * @param cancellable interrupts it; may be NULL. It may be cancelled from another thread
+ * @param error as for ipybox_session_save_finish(); also #IPYBOX_ERROR_BUSY if this is called from
+ *     a callback
+ * @return as for ipybox_session_save_finish(); NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_save(IpyboxSession *session, const char *path,
+                                        const char *const *names, unsigned timeout_ms,
+                                        GCancellable *cancellable, GError **error);
+
+/**
+ * @brief Loads variables that ipybox_session_save() has saved, after the cells that wait already.
+ *
+ * **Loading runs code that the file names**, as every pickle does. It runs in the kernel, with what
+ * its sandbox allows, never in this process. Variables are set when all of them were loaded or have
+ * failed. If it is interrupted, they keep their values.
+ *
+ * @param session the session
+ * @param path the file, relative to the workspace, in UTF-8; copied
+ * @param timeout_ms in milliseconds; after this time it is interrupted. 0: no limit
+ * @param cancellable interrupts it, or removes it while it waits. May be NULL
+ * @param callback called in the runtime's context at the end; its source object is NULL. May be
+ *     NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_load_async(IpyboxSession *session, const char *path,
+                                             unsigned timeout_ms, GCancellable *cancellable,
+                                             GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_load_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error as for ipybox_session_save_finish(); #IPYBOX_ERROR_CODE: the file cannot be read, is
+ *     incomplete, or has something else in it. No variable was set then
+ * @return a JSON object as from ipybox_session_save_finish(), about the variables that were loaded;
+ *     NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_load_finish(IpyboxSession *session, GAsyncResult *result,
+                                               GError **error);
+
+/**
+ * @brief Like ipybox_session_load_async(), but blocks until the variables are loaded.
+ *
+ * @param session the session
+ * @param path the file, relative to the workspace, in UTF-8
+ * @param timeout_ms in milliseconds; after this time it is interrupted. 0: no limit
+ * @param cancellable interrupts it; may be NULL. It may be cancelled from another thread
+ * @param error as for ipybox_session_load_finish(); also #IPYBOX_ERROR_BUSY if this is called from
+ *     a callback
+ * @return as for ipybox_session_load_finish(); NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_load(IpyboxSession *session, const char *path,
+                                        unsigned timeout_ms, GCancellable *cancellable,
+                                        GError **error);
+
 /* --- MCP servers --- */
 
 /** The newest version of #IpyboxRegisterOptions. */

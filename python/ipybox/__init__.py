@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         CodeExecutionTimeout,
         DisplayData,
         LateOutput,
+        Variables,
     )
     from .tool_exec.approval.client import ApprovalClient, ApprovalRequest
     from .tool_exec.approval.server import ApprovalChannel
@@ -72,6 +73,7 @@ __all__ = [
     "ToolServer",
     "ToolText",
     "Transfer",
+    "Variables",
     "generate_mcp_sources",
 ]
 
@@ -100,6 +102,7 @@ _MODULES = {
     "ToolServer": "tool_exec.server",
     "ToolText": "kernel_host.stub.ipybox.tool_exec.content",
     "Transfer": "files",
+    "Variables": "results",
     "generate_mcp_sources": "mcp_apigen",
 }
 

@@ -14,6 +14,7 @@ from collections.abc import (
     Callable,
     Coroutine,
     Generator,
+    Iterable,
     Mapping,
     Sequence,
 )
@@ -24,7 +25,13 @@ from typing import TYPE_CHECKING, Any
 from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
 from .inputs import InputRequest
-from .results import CodeExecutionChunk, CodeExecutionError, CodeExecutionResult, LateOutput
+from .results import (
+    CodeExecutionChunk,
+    CodeExecutionError,
+    CodeExecutionResult,
+    LateOutput,
+    Variables,
+)
 from .tool_exec.approval.client import ApprovalRequest
 from .utils import arun, check_seconds
 
@@ -41,6 +48,8 @@ __all__ = [
 
 StreamItem = ApprovalRequest | InputRequest | CodeExecutionChunk | CodeExecutionResult
 
+MAX_BRANCHES = 1000
+MAX_SEED = 2**32 - 1
 LEVELS = {
     "DEBUG": 10,
     "INFO": 20,
@@ -68,6 +77,10 @@ class CodeExecutor:
     one. They share one core process, which ends with this process.
 
     The parameters of ipybox 0.9 are attributes, too. `start` uses their current values.
+
+    Attributes:
+        warnings: Of an executor that `fork` has returned: what its kernel shares with the one that
+            was forked, or lacks. Else empty.
     """
 
     def __init__(
@@ -177,6 +190,7 @@ class CodeExecutor:
         self._is_starting = False
         self._n_stops = 0
         self._workspace: str | None = None
+        self.warnings: list[str] = []
         self._more_options: dict[str, Any] = {
             "python": _find_python(python) if python is not None else sys.executable or None,
             "preload": [preload] if isinstance(preload, str) else list(preload),
@@ -247,6 +261,66 @@ class CodeExecutor:
             RuntimeError: If the executor is not started.
         """
         await self._started().reset()
+
+    # Branches
+
+    async def fork(self, n: int = 1, seed: int | None = None) -> list[CodeExecutor]:
+        """Makes executors whose kernels continue from the state of this one.
+
+            left, right = await executor.fork(2)
+
+        Each kernel is a fork of this executor's kernel, with all variables, modules, definitions,
+        the history, the working directory and the state of the random generators. From then on
+        they are independent of each other, but they share the files of the workspace. The options
+        are those of this executor. A branch has no tool server and no kernel gateway of its own.
+
+        Each must be stopped, as this one. This executor continues, and any of them may be stopped
+        first.
+
+        Args:
+            n: How many branches to make, 1 to 1000.
+            seed: Seeds the generators of random, numpy and torch in the first branch, and with the
+                numbers after it in the others. None: all continue with the same random numbers.
+
+        Returns:
+            The executors, which are started. Their `warnings` say what is shared, such as sockets
+            and open files.
+
+        Raises:
+            ValueError: If an argument is wrong.
+            RuntimeError: If the kernel cannot be forked now, for example because a cell or a thread
+                runs; the text says why. Then there are no branches. Also if the executor is not
+                started.
+        """
+        if not 1 <= n <= MAX_BRANCHES:
+            raise ValueError(f"n must be from 1 to {MAX_BRANCHES}, not {n}")
+        if seed is not None and not 0 <= seed <= MAX_SEED:
+            raise ValueError(f"seed must be from 0 to {MAX_SEED}, not {seed}")
+        session = self._started()
+        branches: list[CodeExecutor] = []
+        try:
+            for i in range(n):
+                own_seed = None if seed is None else (seed + i) % (MAX_SEED + 1)
+                made, texts = await session.fork(own_seed, _read_level(self.log_level))
+                branches.append(self._make_branch(made, texts))
+        except BaseException:
+            for branch in branches:
+                branch._close_soon()
+            raise
+        return branches
+
+    def _make_branch(self, session: Session, texts: list[str]) -> Self:
+        branch = type(self).__new__(type(self))
+        branch.__dict__.update(self.__dict__)
+        branch.warnings = texts
+        branch._session, branch._is_starting, branch._n_stops = session, False, 0
+        branch._tool_server_port = branch._kernel_gateway_port = None
+        return branch
+
+    def _close_soon(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close_soon()
 
     def __del__(self) -> None:
         session = getattr(self, "_session", None)
@@ -371,6 +445,61 @@ class CodeExecutor:
         """
         if self._session is not None:
             self._session.cancel()
+
+    # Variables
+
+    async def save(
+        self,
+        path: str | PurePath,
+        names: Iterable[str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Variables:
+        """Saves variables of the kernel to a file, after the cells that wait already.
+
+        The kernel writes the file with pickle, within its sandbox, and in one step: it is complete,
+        or it is not there. Functions and classes that are defined in cells, and values that need
+        them, are not saved. Tool calls that no rule allows are refused while it runs.
+
+        Args:
+            path: The file, relative to the workspace. An existing file is replaced only if it has
+                saved variables in it.
+            names: Of the variables. None: all that cells have defined.
+            timeout: Seconds after which it is interrupted. None: no limit.
+
+        Returns:
+            Which variables were saved, and why others were not.
+
+        Raises:
+            CodeExecutionError: If the file cannot be written, or the kernel died.
+            CodeExecutionTimeout: If it took longer than `timeout`.
+            RuntimeError: If the executor is not started.
+        """
+        given = None if names is None else list(names)
+        seconds = check_seconds(timeout, "timeout")
+        return await self._started().save(str(path), given, seconds)
+
+    async def load(self, path: str | PurePath, *, timeout: float | None = None) -> Variables:
+        """Loads variables that `save` has saved, after the cells that wait already.
+
+        Loading runs code that the file names, as every pickle does: in the kernel, with what its
+        sandbox allows, never in this process. Tool calls that no rule allows are refused while it
+        runs. If it is interrupted or fails, no variable is set.
+
+        Args:
+            path: The file, relative to the workspace.
+            timeout: Seconds after which it is interrupted. None: no limit.
+
+        Returns:
+            Which variables were loaded, and why others were not.
+
+        Raises:
+            CodeExecutionError: If the file cannot be read, is incomplete, or has something else in
+                it, or if the kernel died.
+            CodeExecutionTimeout: If it took longer than `timeout`.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().load(str(path), check_seconds(timeout, "timeout"))
 
     # Files
 

@@ -14,6 +14,7 @@ from .cells import Cell
 from .core import Core, CoreError, Handler, acquire_core
 from .core.errors import CoreTimeoutError
 from .late_output import LateOutputs, read_late_output
+from .results import CodeExecutionError, CodeExecutionTimeout, Variables
 
 logger = logging.getLogger("ipybox")
 
@@ -62,13 +63,7 @@ class Session(Handler):
         limit: float | None = options.get("kernel_init_timeout")
         deadline = None if limit is None else time.monotonic() + limit
         core = acquire_core()
-        try:
-            answer = await core.call(
-                "session.open", options, lambda late: _send_close(core, late["session"])
-            )
-        except BaseException:
-            core.release()
-            raise
+        answer = await _ask_for_session(core, "session.open", options)
         session = cls(core, answer, log_level)
         try:
             await session._start(limit, deadline)
@@ -88,6 +83,25 @@ class Session(Handler):
                 raise
             text = f"the kernel was not ready within {limit:g} s, the limit kernel_init_timeout"
             raise CoreTimeoutError(text, error.kind) from None
+
+    async def fork(self, seed: int | None, log_level: int) -> tuple[Session, list[str]]:
+        """Makes a session with the same state.
+
+        Returns:
+            The session, whose kernel is ready, and what both share or it lacks.
+
+        Raises:
+            CoreError: If the session cannot be forked now; the text says why. Nothing is left.
+        """
+        core = self.core
+        if not core.try_acquire():
+            core.check()
+            raise CoreError("the core is being closed", "closed")
+        params: dict[str, Any] = {"session": self._id}
+        if seed is not None:
+            params["seed"] = seed
+        answer = await _ask_for_session(core, "session.fork", params)
+        return Session(core, answer, log_level), list(answer["warnings"])
 
     # Its end
 
@@ -209,6 +223,28 @@ class Session(Handler):
             cell.let_go()
         await self.core.call("session.reset", {"session": self._id}, is_cancellable=False)
 
+    async def save(self, path: str, names: list[str] | None, timeout: float | None) -> Variables:
+        """Saves variables of the kernel to a file; None: all."""
+        return await self._pass_variables("session.save", path, timeout, names=names)
+
+    async def load(self, path: str, timeout: float | None) -> Variables:
+        """Loads variables from a file into the kernel."""
+        return await self._pass_variables("session.load", path, timeout)
+
+    async def _pass_variables(
+        self, method: str, path: str, timeout: float | None, **more: Any
+    ) -> Variables:
+        params = {"session": self._id, "path": path, "timeout": timeout, **more}
+        try:
+            report = await self.core.call(method, params)
+        except CoreError as error:
+            if error.kind == "timeout":
+                raise CodeExecutionTimeout(str(error)) from None
+            if error.kind in ("code", "cancelled", "kernel_died", "protocol"):
+                raise CodeExecutionError(str(error)) from None
+            raise
+        return Variables(report["names"], report["failed"])
+
     def watch_late_output(self) -> LateOutputs:
         """Begins an iteration over the late output, which ends with the session.
 
@@ -263,6 +299,18 @@ class Session(Handler):
     def on_log(self, level: int, text: str) -> None:
         if level >= self._log_level:
             logger.log(level, "%s", text)
+
+
+async def _ask_for_session(core: Core, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """If it fails, releases the core. A session that comes too late is closed."""
+    try:
+        answer: dict[str, Any] = await core.call(
+            method, params, lambda late: _send_close(core, late["session"])
+        )
+    except BaseException:
+        core.release()
+        raise
+    return answer
 
 
 def _send_close(core: Core, session: str) -> None:

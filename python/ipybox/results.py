@@ -36,6 +36,19 @@ class CodeExecutionChunk:
 
 
 @dataclass
+class Variables:
+    """The variables that were saved to a file, or loaded from one.
+
+    Attributes:
+        names: Those that were saved or loaded.
+        failed: Those that were not, with the reasons.
+    """
+
+    names: list[str]
+    failed: dict[str, str]
+
+
+@dataclass
 class LateOutput:
     """A piece of output of a cell that has ended: its threads or tasks still run.
 

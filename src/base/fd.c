@@ -242,3 +242,17 @@ ipb_pidfd_open(pid_t pid)
 {
     return (int) syscall(SYS_pidfd_open, pid, 0); /* always close-on-exec */
 }
+
+pid_t
+ipb_pidfd_pid(int pidfd)
+{
+    g_autofree char *path = g_strdup_printf("/proc/self/fdinfo/%d", pidfd);
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return 0;
+    const char *line = g_str_has_prefix(text, "Pid:") ? text : strstr(text, "\nPid:");
+    if (line == NULL)
+        return 0;
+    int pid = atoi(strchr(line, ':') + 1);
+    return pid > 0 ? pid : 0;
+}

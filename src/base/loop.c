@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One GSource that polls one epoll fd. Timers are ordinary GLib timeout sources.
+ * One GSource that polls one epoll fd, and one for all timers, which are in a heap. GLib asks every
+ * source in every turn of the loop. A source for each timer would cost time in each turn for every
+ * connection and every session.
  *
  * Linux limits the watches of epoll for each user (fs.epoll.max_user_watches). If other programs of
  * the user have taken them all, a new watch gets a GSource of its own, which GLib polls. That is
@@ -26,12 +28,16 @@
 typedef struct {
     GSource source;
     IpbLoop *loop;
-} EpollSource;
+} LoopSource;
 
 struct IpbLoop {
     int references;
     GMainContext *context;
-    EpollSource *source;
+    LoopSource *source;
+    LoopSource *timer_source;
+    /* IpbTimer, borrowed: a binary heap, the one that is due first at the top */
+    GPtrArray *timers;
+    uint64_t n_made_timers;
     int epoll_fd;
     int spare_fd;
     int dispatch_depth;
@@ -60,8 +66,13 @@ G_STATIC_ASSERT((int) EPOLLIN == G_IO_IN && (int) EPOLLOUT == G_IO_OUT);
 G_STATIC_ASSERT((int) EPOLLERR == G_IO_ERR && (int) EPOLLHUP == G_IO_HUP);
 
 struct IpbTimer {
-    GSource *source;
     IpbLoop *loop;
+    /* µs of monotonic time */
+    int64_t due;
+    /* Timers that are due at the same time fire in the order in which they were made. */
+    uint64_t number;
+    guint index; /* in the heap */
+    bool is_waiting;
     IpbTimerFunc func;
     void *data;
 };
@@ -76,7 +87,7 @@ flush_freed(IpbLoop *loop)
 static gboolean
 on_epoll_ready(GSource *source, GSourceFunc callback, gpointer data)
 {
-    IpbLoop *loop = ipb_loop_ref(((EpollSource *) source)->loop);
+    IpbLoop *loop = ipb_loop_ref(((LoopSource *) source)->loop);
     struct epoll_event events[MAX_EVENTS];
     int n = epoll_wait(loop->epoll_fd, events, MAX_EVENTS, 0);
     loop->dispatch_depth++;
@@ -137,6 +148,142 @@ poll_instead(IpbWatch *watch)
     g_source_attach(source, watch->loop->context);
 }
 
+/* --- timers ----------------------------------------------------------------------------------- */
+
+static bool
+is_before(const IpbTimer *a, const IpbTimer *b)
+{
+    return a->due != b->due ? a->due < b->due : a->number < b->number;
+}
+
+static IpbTimer *
+get_timer(const IpbLoop *loop, guint index)
+{
+    return g_ptr_array_index(loop->timers, index);
+}
+
+static void
+put_timer(IpbLoop *loop, IpbTimer *timer, guint index)
+{
+    g_ptr_array_index(loop->timers, index) = timer;
+    timer->index = index;
+}
+
+static void
+move_up(IpbLoop *loop, IpbTimer *timer)
+{
+    guint index = timer->index;
+    while (index > 0 && is_before(timer, get_timer(loop, (index - 1) / 2))) {
+        put_timer(loop, get_timer(loop, (index - 1) / 2), index);
+        index = (index - 1) / 2;
+    }
+    put_timer(loop, timer, index);
+}
+
+static void
+move_down(IpbLoop *loop, IpbTimer *timer)
+{
+    guint index = timer->index;
+    for (;;) {
+        guint child = 2 * index + 1;
+        if (child + 1 < loop->timers->len &&
+            is_before(get_timer(loop, child + 1), get_timer(loop, child)))
+            child++;
+        if (child >= loop->timers->len || !is_before(get_timer(loop, child), timer))
+            break;
+        put_timer(loop, get_timer(loop, child), index);
+        index = child;
+    }
+    put_timer(loop, timer, index);
+}
+
+static void
+remove_timer(IpbLoop *loop, IpbTimer *timer)
+{
+    IpbTimer *last = get_timer(loop, loop->timers->len - 1);
+    timer->is_waiting = false;
+    g_ptr_array_set_size(loop->timers, (gint) loop->timers->len - 1);
+    if (last == timer)
+        return;
+    put_timer(loop, last, timer->index);
+    move_up(loop, last);
+    move_down(loop, last);
+}
+
+static gboolean
+check_timers(GSource *source)
+{
+    const IpbLoop *loop = ((LoopSource *) source)->loop;
+    return loop->timers->len > 0 && get_timer(loop, 0)->due <= g_source_get_time(source);
+}
+
+static gboolean
+prepare_timers(GSource *source, gint *ret_timeout_ms)
+{
+    const IpbLoop *loop = ((LoopSource *) source)->loop;
+    *ret_timeout_ms = -1;
+    if (loop->timers->len == 0)
+        return FALSE;
+    int64_t left_us = get_timer(loop, 0)->due - g_source_get_time(source);
+    *ret_timeout_ms = (gint) CLAMP((left_us + 999) / 1000, 0, G_MAXINT);
+    return left_us <= 0;
+}
+
+/* A timer that a callback makes waits for the loop's next turn, even if it has no delay. */
+static gboolean
+on_timers_due(GSource *source, GSourceFunc callback, gpointer data)
+{
+    IpbLoop *loop = ipb_loop_ref(((LoopSource *) source)->loop);
+    int64_t now = g_source_get_time(source);
+    uint64_t n_made = loop->n_made_timers;
+    while (loop->timers->len > 0) {
+        IpbTimer *timer = get_timer(loop, 0);
+        if (timer->due > now || timer->number > n_made)
+            break;
+        remove_timer(loop, timer);
+        timer->func(timer->data); /* may free the timer */
+    }
+    ipb_loop_unref(loop);
+    return G_SOURCE_CONTINUE;
+}
+
+static GSourceFuncs timer_source_funcs = {
+    .prepare = prepare_timers,
+    .check = check_timers,
+    .dispatch = on_timers_due,
+};
+
+IpbTimer *
+ipb_timer_new(IpbLoop *loop, unsigned delay_ms, IpbTimerFunc func, void *data)
+{
+    IpbTimer *timer = g_new(IpbTimer, 1);
+    *timer = (IpbTimer){
+        .loop = ipb_loop_ref(loop),
+        .due = g_get_monotonic_time() + delay_ms * INT64_C(1000),
+        .number = ++loop->n_made_timers,
+        .index = loop->timers->len,
+        .is_waiting = true,
+        .func = func,
+        .data = data,
+    };
+    g_ptr_array_add(loop->timers, timer);
+    move_up(loop, timer);
+    return timer;
+}
+
+void
+ipb_timer_free(IpbTimer *timer)
+{
+    if (timer == NULL)
+        return;
+    if (timer->is_waiting)
+        remove_timer(timer->loop, timer);
+    ipb_loop_unref(timer->loop);
+    g_free(timer);
+}
+
+/* --- the loop --------------------------------------------------------------------------------- */
+
 IpbLoop *
 ipb_loop_new(GMainContext *context, GError **error)
 {
@@ -149,7 +296,7 @@ ipb_loop_new(GMainContext *context, GError **error)
     loop->references = 1;
     loop->context = g_main_context_ref(context != NULL ? context : g_main_context_default());
     loop->freed = g_ptr_array_new_with_free_func(g_free);
-    loop->source = (EpollSource *) g_source_new(&epoll_source_funcs, sizeof(EpollSource));
+    loop->source = (LoopSource *) g_source_new(&epoll_source_funcs, sizeof(LoopSource));
     loop->source->loop = loop;
     loop->epoll_fd = ipb_fd_steal(&epoll_fd);
     loop->spare_fd = -1;
@@ -157,6 +304,13 @@ ipb_loop_new(GMainContext *context, GError **error)
     g_source_set_name(&loop->source->source, "ipybox epoll");
     g_source_add_unix_fd(&loop->source->source, loop->epoll_fd, G_IO_IN);
     g_source_attach(&loop->source->source, loop->context);
+    loop->timers = g_ptr_array_new();
+    loop->timer_source = (LoopSource *) g_source_new(&timer_source_funcs, sizeof(LoopSource));
+    loop->timer_source->loop = loop;
+    /* A callback may run the context, and timers fire there, too. */
+    g_source_set_can_recurse(&loop->timer_source->source, TRUE);
+    g_source_set_name(&loop->timer_source->source, "ipybox timers");
+    g_source_attach(&loop->timer_source->source, loop->context);
     return loop;
 }
 
@@ -172,6 +326,9 @@ ipb_loop_unref(IpbLoop *loop)
 {
     if (loop == NULL || --loop->references > 0)
         return;
+    g_source_destroy(&loop->timer_source->source);
+    g_source_unref(&loop->timer_source->source);
+    g_ptr_array_unref(loop->timers);
     g_source_destroy(&loop->source->source);
     g_source_unref(&loop->source->source);
     ipb_fd_close(&loop->epoll_fd);
@@ -281,40 +438,4 @@ ipb_watch_free(IpbWatch *watch)
     else
         g_free(watch);
     ipb_loop_unref(loop);
-}
-
-static gboolean
-on_timeout(gpointer data)
-{
-    IpbTimer *timer = data;
-    timer->func(timer->data); /* may free the timer */
-    return G_SOURCE_REMOVE;
-}
-
-IpbTimer *
-ipb_timer_new(IpbLoop *loop, unsigned delay_ms, IpbTimerFunc func, void *data)
-{
-    IpbTimer *timer = g_new(IpbTimer, 1);
-    *timer = (IpbTimer){
-        delay_ms == 0 ? g_idle_source_new() : g_timeout_source_new(delay_ms),
-        ipb_loop_ref(loop),
-        func,
-        data,
-    };
-    /* An idle source has low priority by default, and fds that are always ready would starve it. */
-    g_source_set_priority(timer->source, G_PRIORITY_DEFAULT);
-    g_source_set_callback(timer->source, on_timeout, timer, NULL);
-    g_source_attach(timer->source, loop->context);
-    return timer;
-}
-
-void
-ipb_timer_free(IpbTimer *timer)
-{
-    if (timer == NULL)
-        return;
-    g_source_destroy(timer->source);
-    g_source_unref(timer->source);
-    ipb_loop_unref(timer->loop);
-    g_free(timer);
 }

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/cli-runtime.h"
 #include "cli/cli.h"
+#include "cli/gateway-kernels.h"
 #include "cli/serve-options.h"
 #include "cli/options.h"
 #include "cli/program.h"
@@ -40,6 +42,7 @@ typedef struct {
     char *base_url;
     char *kernel_name;
     int forces_kernel_name;
+    char **allowed_specs;
     int n_prespawned;
     char *record_dir;
     int hides_kernels;
@@ -55,15 +58,23 @@ typedef struct {
 typedef struct {
     IpbProgram program;
     IpbRuntime *runtime;
+    IpbGatewayKernels *kernels;
     IpbGateway *gateway;
     IpbGatewaySeed *seed;
 } GatewayCommand;
 
 static void
-on_gateway_closed(void *data)
+on_kernels_stopped(void *data)
 {
     GatewayCommand *command = data;
     ipb_runtime_stop(command->runtime, ipb_program_quit, &command->program);
+}
+
+static void
+on_gateway_closed(void *data)
+{
+    GatewayCommand *command = data;
+    ipb_gateway_kernels_stop(command->kernels, on_kernels_stopped, command);
 }
 
 static void
@@ -202,25 +213,28 @@ static bool
 open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
              const IpbSessionOptions *session, GError **error)
 {
-    g_auto(GStrv) preload = ipb_options_split(arguments->kernel.preload);
     IpbHttpGate *gate = make_gate(arguments, error);
     if (gate == NULL)
         return false;
-    command->runtime =
-        ipb_runtime_new(NULL,
-                        &(IpbRuntimeOptions){.python = arguments->kernel.python,
-                                             .preload = (const char *const *) preload},
-                        error);
+    command->runtime = ipb_cli_runtime_new(&arguments->kernel, error);
     if (command->runtime == NULL) {
         ipb_http_gate_free(gate);
         return false;
     }
+    command->kernels = ipb_gateway_kernels_new(&(IpbGatewayKernelsOptions){
+        .session = session,
+        .python = arguments->kernel.python,
+        .runtime = command->runtime,
+        .state_dir = ipb_runtime_state_dir(command->runtime),
+        .allowed = (const char *const *) arguments->allowed_specs,
+    });
     command->gateway = ipb_gateway_new(&(IpbGatewayOptions){
         .runtime = command->runtime,
         .session = session,
         .max_kernels = (unsigned) arguments->max_kernels,
         .kernel_name = arguments->kernel_name,
         .takes_all_names = arguments->forces_kernel_name,
+        .specs = ipb_gateway_kernels_source(command->kernels),
         .hides_kernels = arguments->hides_kernels,
         .record_dir = arguments->record_dir,
         .seed = command->seed,
@@ -302,7 +316,8 @@ serve(const GatewayArguments *arguments)
         make_record_dir(arguments->record_dir, &error) &&
         read_seed(arguments, &command.seed, &error) &&
         open_gateway(&command, arguments, &session, &error)) {
-        ipb_listen_arguments_report(&arguments->listen, ipb_gateway_port(command.gateway), NULL);
+        ipb_listen_arguments_report(&arguments->listen, ipb_gateway_port(command.gateway), NULL,
+                                    NULL);
         ipb_runtime_start(command.runtime);
         ipb_program_run(&command.program);
     } else {
@@ -311,6 +326,7 @@ serve(const GatewayArguments *arguments)
     }
     ipb_program_clear(&command.program);
     ipb_gateway_free(command.gateway);
+    ipb_gateway_kernels_free(command.kernels);
     ipb_gateway_seed_free(command.seed);
     g_clear_pointer(&command.runtime, ipb_runtime_unref);
     return command.program.status;
@@ -334,6 +350,15 @@ static bool
 is_header(const char *value)
 {
     return is_text_of(value, MAX_HEADER, " !\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~");
+}
+
+static bool
+are_specs(char **names)
+{
+    for (; names != NULL && *names != NULL; names++)
+        if (!ipb_gateway_kernelspec_check_name(*names, NULL))
+            return false;
+    return true;
 }
 
 static bool
@@ -378,6 +403,8 @@ find_wrong(const GatewayArguments *arguments)
         return "--prespawn must be a number from 0 to --max-kernels";
     if (!is_text_of(arguments->kernel_name, MAX_KERNEL_NAME, "-._"))
         return "--kernel-name must have letters, digits, \"-\", \".\" and \"_\" only, at most 100";
+    if (!are_specs(arguments->allowed_specs))
+        return "--allow-kernelspec must be the name of a kernelspec";
     for (char **origin = arguments->listen.origins; origin != NULL && *origin != NULL; origin++)
         if (!is_header(*origin))
             return "--allow-origin must be an origin, such as http://localhost:3000, or *";
@@ -420,6 +447,7 @@ clear_arguments(GatewayArguments *arguments)
     g_free(arguments->token_file);
     g_free(arguments->base_url);
     g_free(arguments->kernel_name);
+    g_strfreev(arguments->allowed_specs);
     g_free(arguments->seed_notebook);
     g_free(arguments->record_dir);
     g_strfreev(arguments->client_variables);
@@ -460,7 +488,9 @@ run_gateway(int argc, char **argv)
         {"record-dir", 0, 0, G_OPTION_ARG_FILENAME, &arguments.record_dir,
          "write what happens in each kernel to DIR/ID.jsonl", "DIR"},
         {"kernel-name", 0, 0, G_OPTION_ARG_STRING, &arguments.kernel_name,
-         "name of the kernelspec (default: python3)", "NAME"},
+         "name of the gateway's own kernelspec (default: python3)", "NAME"},
+        {"allow-kernelspec", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arguments.allowed_specs,
+         "with a sandbox: offer this kernelspec although it allows more (repeatable)", "NAME"},
         {"force-kernel-name", 0, 0, G_OPTION_ARG_NONE, &arguments.forces_kernel_name,
          "start a kernel whatever name a client gives", NULL},
         {"seed-notebook", 0, 0, G_OPTION_ARG_FILENAME, &arguments.seed_notebook,

@@ -6,19 +6,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/cli-runtime.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/kernel-command.h"
 #include "cli/program.h"
-#include "cli/serve-options.h"
 #include "serve/zmq/server.h"
-
-typedef struct {
-    char *connection_file;
-    IpbKernelArguments kernel;
-    IpbApprovalArguments approval;
-    char *log_level;
-    char *history_file; /* only `:memory:` */
-} KernelArguments;
 
 typedef struct {
     IpbProgram program;
@@ -58,28 +50,14 @@ on_end(const GError *why, void *data)
 }
 
 static bool
-open_server(KernelCommand *command, const KernelArguments *arguments, GError **error)
+open_server(KernelCommand *command, const IpbKernelCommand *arguments, GError **error)
 {
-    g_auto(GStrv) preload = ipb_options_split(arguments->kernel.preload);
     g_auto(IpbZmqConnection) connection = {0};
-    IpbSessionOptions session = {
-        .workspace = arguments->kernel.workspace,
-        .approval = IPB_APPROVAL_ASK, /* of calls that no rule names */
-        .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
-        .audit_log = arguments->approval.audit_log,
-        .is_sandboxed = arguments->kernel.is_sandboxed,
-        .sandbox_config = arguments->kernel.sandbox_config,
-        .on_log = ipb_cli_log,
-    };
+    IpbSessionOptions session = {.on_log = ipb_cli_log};
     if (!ipb_zmq_connection_read(arguments->connection_file, &connection, error) ||
-        !ipb_approval_arguments_read(&arguments->approval, &session.approval,
-                                     &session.approval_rules, error))
+        !ipb_kernel_command_set_up(arguments, &session, error))
         return false;
-    command->runtime =
-        ipb_runtime_new(NULL,
-                        &(IpbRuntimeOptions){.python = arguments->kernel.python,
-                                             .preload = (const char *const *) preload},
-                        error);
+    command->runtime = ipb_cli_runtime_new(&arguments->kernel, error);
     if (command->runtime == NULL)
         return false;
     ipb_runtime_start(command->runtime);
@@ -96,7 +74,7 @@ open_server(KernelCommand *command, const KernelArguments *arguments, GError **e
 }
 
 static int
-serve(const KernelArguments *arguments)
+serve(const IpbKernelCommand *arguments)
 {
     KernelCommand command = {0};
     g_autoptr(GError) error = NULL;
@@ -116,62 +94,22 @@ serve(const KernelArguments *arguments)
     return command.program.status;
 }
 
-static bool
-check_arguments(const KernelArguments *arguments, int argc, char **argv, GError **error)
-{
-    if (argc > 1)
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "unexpected argument: %s", argv[1]);
-    else if (arguments->connection_file == NULL)
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                            "give the connection file of the front end: -f FILE. Front ends start "
-                            "this program themselves, after `ipybox kernelspec install`");
-    else if (arguments->history_file != NULL && strcmp(arguments->history_file, ":memory:") != 0)
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "--HistoryManager.hist_file can only be :memory:, because kernels keep their "
-                    "history in memory; it was %s",
-                    arguments->history_file);
-    else
-        return ipb_approval_arguments_check(&arguments->approval, error) &&
-               (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error));
-    return false;
-}
-
 static int
 run_kernel(int argc, char **argv)
 {
-    KernelArguments arguments = {.kernel.is_sandboxed = true};
-    const GOptionEntry options[] = {
-        {"connection-file", 'f', 0, G_OPTION_ARG_FILENAME, &arguments.connection_file,
-         "where to listen, and the key: the front end writes it", "FILE"},
-        {"workspace", 0, 0, G_OPTION_ARG_FILENAME, &arguments.kernel.workspace,
-         "working directory of the kernel (default: .)", "DIR"},
-        IPB_OPTION_PYTHON(&arguments.kernel),
-        IPB_OPTION_PRELOAD(&arguments.kernel),
-        IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, ""),
-        {"no-sandbox", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.kernel.is_sandboxed,
-         "run without a sandbox: code has all your permissions", NULL},
-        IPB_OPTION_APPROVE(&arguments.approval,
-                           "allow, ask (in the front end; default), deny, or a file of rules"),
-        IPB_OPTION_APPROVAL_TIMEOUT(&arguments.approval),
-        IPB_OPTION_AUDIT_LOG(&arguments.approval),
-        IPB_OPTION_LOG_LEVEL(&arguments.log_level),
-        /* nbclient and papermill give this to each kernel whose name is python3. */
-        {"HistoryManager.hist_file", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING,
-         &arguments.history_file, NULL, NULL},
-        G_OPTION_ENTRY_NULL,
-    };
+    IpbKernelCommand arguments;
+    GOptionEntry options[IPB_KERNEL_COMMAND_N_OPTIONS];
     int status;
+    ipb_kernel_command_init(&arguments, options);
     if (!ipb_cli_parse(&ipb_verb_kernel, options, NULL, &argc, &argv, &status))
         return status;
     g_autoptr(GError) error = NULL;
-    status = check_arguments(&arguments, argc, argv, &error)
-                 ? serve(&arguments)
-                 : ipb_cli_fail(&ipb_verb_kernel, IPB_EXIT_USAGE, "%s", error->message);
-    g_free(arguments.connection_file);
-    ipb_kernel_arguments_clear(&arguments.kernel);
-    ipb_approval_arguments_clear(&arguments.approval);
-    g_free(arguments.log_level);
-    g_free(arguments.history_file);
+    bool is_valid =
+        ipb_kernel_command_check(&arguments, argv + 1, &error) &&
+        (arguments.log_level == NULL || ipb_cli_set_log_level(arguments.log_level, &error));
+    status = is_valid ? serve(&arguments)
+                      : ipb_cli_fail(&ipb_verb_kernel, IPB_EXIT_USAGE, "%s", error->message);
+    ipb_kernel_command_clear(&arguments);
     return status;
 }
 

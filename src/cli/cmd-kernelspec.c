@@ -16,15 +16,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/jupyter-folders.h"
 #include "cli/options.h"
-#include "json/json.h"
 #include "json/writer.h"
+#include "serve/gateway/kernelspec.h"
 
 #define DEFAULT_NAME "ipybox"
 #define SANDBOXED_TITLE "Python 3 (ipybox sandbox)"
 #define PLAIN_TITLE "Python 3 (ipybox)"
-#define MAX_NAME 100
-#define MAX_KERNEL_JSON (64u * 1024)
 
 typedef struct {
     char *name;
@@ -38,56 +37,26 @@ typedef struct {
 
 /* --- where ------------------------------------------------------------------------------------ */
 
-/* Where Jupyter looks: of the user, or below a prefix, such as that of an environment. */
+/* Of the user, or below a prefix, such as that of an environment. */
 static char *
 find_folder(const SpecArguments *arguments)
 {
-    if (arguments->prefix != NULL)
-        return g_build_filename(arguments->prefix, "share", "jupyter", "kernels", NULL);
-    const char *data = g_getenv("JUPYTER_DATA_DIR");
-    if (data != NULL && *data != '\0')
-        return g_build_filename(data, "kernels", NULL);
-    return g_build_filename(g_get_user_data_dir(), "jupyter", "kernels", NULL);
+    return arguments->prefix != NULL ? ipb_jupyter_folders_of_prefix(arguments->prefix)
+                                     : ipb_jupyter_folders_user();
 }
 
-/* As Jupyter: other names are not found. */
-static bool
-check_name(const char *name, GError **error)
+/* If it starts `ipybox kernel`. Errors: NOT_FOUND, INVALID and others. */
+static IpbGatewayKernelspec *
+read_spec(const char *path, const char *name, GError **error)
 {
-    size_t size = strlen(name);
-    if (size > 0 && size <= MAX_NAME && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == size)
-        return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "a name has at most %d letters, digits, \".\", \"_\" and \"-\", not \"%.*s\"",
-                MAX_NAME, MAX_NAME, name);
-    return false;
-}
-
-/* Its kernel.json, if it starts `ipybox kernel`. Errors: NOT_FOUND, INVALID. */
-static IpbJsonDoc *
-read_spec(const char *folder, const char *name, GError **error)
-{
-    g_autofree char *path = g_build_filename(folder, name, "kernel.json", NULL);
-    g_autofree char *text = NULL;
-    size_t size;
-    if (!ipb_file_read(path, MAX_KERNEL_JSON, &text, &size, error))
+    g_autoptr(IpbBeneath) folder = ipb_beneath_open(path, error);
+    if (folder == NULL)
         return NULL;
-    g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, error);
-    if (document == NULL) {
-        g_prefix_error(error, "%s: ", path);
-        return NULL;
-    }
-    const IpbJson *argv = ipb_json_get(ipb_json_root(document), "argv");
-    const IpbJson *program = ipb_json_is(argv, IPB_JSON_ARRAY) ? ipb_json_first(argv) : NULL;
-    const IpbJson *verb = program != NULL ? ipb_json_next(program) : NULL;
-    const char *program_text = ipb_json_string(program, NULL);
-    g_autofree char *base = program_text != NULL ? g_path_get_basename(program_text) : NULL;
-    if (g_strcmp0(base, "ipybox") == 0 && verb != NULL &&
-        g_strcmp0(ipb_json_string(verb, NULL), "kernel") == 0)
-        return g_steal_pointer(&document);
+    g_autoptr(IpbGatewayKernelspec) spec = ipb_gateway_kernelspec_read(folder, name, error);
+    if (spec == NULL || spec->arguments != NULL)
+        return g_steal_pointer(&spec);
     g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "%s does not start ipybox: it is not touched; choose another --name", path);
+                "%s does not start ipybox: it is not touched; choose another --name", spec->path);
     return NULL;
 }
 
@@ -150,13 +119,13 @@ install(const SpecArguments *arguments, const char *folder, GError **error)
     g_autofree char *path = g_build_filename(directory, "kernel.json", NULL);
     g_autofree char *program = g_file_read_link("/proc/self/exe", error);
     g_autoptr(GError) read_error = NULL;
-    if (program == NULL || !check_name(name, error))
+    if (program == NULL || !ipb_gateway_kernelspec_check_name(name, error))
         return false;
     if (arguments->kernel.sandbox_config != NULL &&
         access(arguments->kernel.sandbox_config, R_OK) != 0)
         return ipb_error_set_errno(error, errno, "cannot read --sandbox-config %s",
                                    arguments->kernel.sandbox_config);
-    g_autoptr(IpbJsonDoc) existing = read_spec(folder, name, &read_error);
+    g_autoptr(IpbGatewayKernelspec) existing = read_spec(folder, name, &read_error);
     if (existing == NULL && !g_error_matches(read_error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)) {
         g_propagate_error(error, g_steal_pointer(&read_error));
         return false;
@@ -173,9 +142,10 @@ install(const SpecArguments *arguments, const char *folder, GError **error)
 /* --- list and remove -------------------------------------------------------------------------- */
 
 static void
-describe(const char *folder, const char *name, const IpbJsonDoc *spec, IpbJsonWriter *writer)
+describe(const char *folder, const char *name, const IpbGatewayKernelspec *spec,
+         IpbJsonWriter *writer)
 {
-    const char *title = ipb_json_get_string(ipb_json_root(spec), "display_name");
+    const char *title = ipb_gateway_kernelspec_title(spec);
     g_autofree char *directory = g_build_filename(folder, name, NULL);
     if (writer == NULL) {
         g_autofree char *printable = ipb_cli_printable(title != NULL ? title : "");
@@ -198,7 +168,7 @@ list(const SpecArguments *arguments, const char *folder, GError **error)
     if (writer != NULL)
         ipb_json_begin_array(writer);
     while (directory != NULL && (name = g_dir_read_name(directory)) != NULL) {
-        g_autoptr(IpbJsonDoc) spec = check_name(name, NULL) ? read_spec(folder, name, NULL) : NULL;
+        g_autoptr(IpbGatewayKernelspec) spec = read_spec(folder, name, NULL);
         if (spec != NULL)
             describe(folder, name, spec, writer);
     }
@@ -214,9 +184,9 @@ static bool
 remove_spec(const SpecArguments *arguments, const char *folder, GError **error)
 {
     const char *name = arguments->name != NULL ? arguments->name : DEFAULT_NAME;
-    if (!check_name(name, error))
+    if (!ipb_gateway_kernelspec_check_name(name, error))
         return false;
-    g_autoptr(IpbJsonDoc) spec = read_spec(folder, name, error);
+    g_autoptr(IpbGatewayKernelspec) spec = read_spec(folder, name, error);
     if (spec == NULL)
         return false;
     g_autofree char *directory = g_build_filename(folder, name, NULL);

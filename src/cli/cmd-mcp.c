@@ -4,12 +4,13 @@
  * standard input, or a signal arrives, it ends in order. A second signal ends it at once.
  */
 #include "base/error.h"
+#include "cli/cli-runtime.h"
 #include "cli/cli.h"
 #include "cli/mcp-servers-file.h"
 #include "cli/program.h"
 #include "cli/serve-options.h"
+#include "cli/tool-options.h"
 #include "serve/mcp/service.h"
-#include "serve/mcp/tools.h"
 #include "serve/stdio-channel.h"
 
 typedef struct {
@@ -32,9 +33,7 @@ typedef struct {
     int offers_register;
     char *servers;
     char *server_variables;
-    char *images;
-    char *tools;
-    gboolean is_structured;
+    IpbToolArguments tool;
 } McpArguments;
 
 static void
@@ -60,41 +59,15 @@ connect_stdio(McpCommand *command, GError **error)
         return false;
     IpbMessageChannel *channel =
         ipb_stdio_channel_new(ipb_runtime_loop(command->runtime), in, out, error);
-    return channel != NULL && ipb_mcp_service_connect(command->service, channel, ipb_program_end,
-                                                      &command->program, error) != NULL;
-}
-
-static bool
-read_images(const char *text, IpbMcpImages *ret_images, GError **error)
-{
-    static const struct {
-        const char *name;
-        IpbMcpImages images;
-    } CHOICES[] = {
-        {"path", IPB_MCP_IMAGES_PATH},
-        {"content", IPB_MCP_IMAGES_CONTENT},
-        {"both", IPB_MCP_IMAGES_BOTH},
-    };
-    *ret_images = IPB_MCP_IMAGES_AUTO;
-    if (text == NULL)
-        return true;
-    for (size_t i = 0; i < G_N_ELEMENTS(CHOICES); i++)
-        if (g_str_equal(text, CHOICES[i].name)) {
-            *ret_images = CHOICES[i].images;
-            return true;
-        }
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                "--images %s: it must be content, path or both", text);
-    return false;
+    return channel != NULL &&
+           ipb_mcp_service_connect(command->service, channel, false, ipb_program_end,
+                                   &command->program, error) != NULL;
 }
 
 static bool
 set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptions *tools,
        GError **error)
 {
-    g_auto(GStrv) preload = ipb_options_split(arguments->kernel.preload);
-    IpbRuntimeOptions runtime = {.python = arguments->kernel.python,
-                                 .preload = (const char *const *) preload};
     command->server_variables = ipb_options_split(arguments->server_variables);
     IpbSessionOptions session = {
         .workspace = arguments->kernel.workspace,
@@ -116,7 +89,7 @@ set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptio
     if (!ipb_approval_arguments_read(&arguments->approval, &session.approval,
                                      &session.approval_rules, error))
         return false;
-    command->runtime = ipb_runtime_new(NULL, &runtime, error);
+    command->runtime = ipb_cli_runtime_new(&arguments->kernel, error);
     if (command->runtime == NULL)
         return false;
     if (arguments->servers != NULL) {
@@ -175,12 +148,9 @@ run_mcp(int argc, char **argv)
          "register the servers of a {\"mcpServers\": …} file first", "FILE"},
         {"no-register", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.offers_register,
          "do not offer the tool register_mcp_server", NULL},
-        {"images", 0, 0, G_OPTION_ARG_STRING, &arguments.images,
-         "images of cells in answers: content, path or both", "WHERE"},
-        {"structured", 0, 0, G_OPTION_ARG_NONE, &arguments.is_structured,
-         "structured results for all tools, also those of ipybox 0.9", NULL},
-        {"tools", 0, 0, G_OPTION_ARG_STRING, &arguments.tools,
-         "tools to offer, separated by commas (default: all)", "NAMES"},
+        IPB_OPTION_IMAGES(&arguments.tool),
+        IPB_OPTION_STRUCTURED(&arguments.tool),
+        IPB_OPTION_TOOLS(&arguments.tool),
         {"server-variables", 0, 0, G_OPTION_ARG_STRING, &arguments.server_variables,
          "variables that server parameters may use as ${NAME} (default: all)", "NAMES"},
         {"allow-builds", 0, 0, G_OPTION_ARG_NONE, &arguments.allows_builds,
@@ -199,21 +169,15 @@ run_mcp(int argc, char **argv)
     };
     int status;
     IpbMcpToolOptions tools = {0};
-    char **names = NULL;
     if (!ipb_cli_parse(&ipb_verb_mcp, options, NULL, &argc, &argv, &status))
         return status;
     g_autoptr(GError) error = NULL;
-    names = ipb_options_split(arguments.tools);
-    tools.names = (const char *const *) names;
-    tools.is_structured = arguments.is_structured;
     if (argc > 1)
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
     else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
-    else if (!read_images(arguments.images, &tools.images, &error))
+    else if (!ipb_tool_arguments_read(&arguments.tool, &tools, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
-    else if (names != NULL && !ipb_mcp_tools_check_names(tools.names, &error))
-        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "--tools: %s", error->message);
     else if (!ipb_approval_arguments_check(&arguments.approval, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else
@@ -223,9 +187,7 @@ run_mcp(int argc, char **argv)
     g_free(arguments.log_level);
     g_free(arguments.servers);
     g_free(arguments.server_variables);
-    g_free(arguments.images);
-    g_free(arguments.tools);
-    g_strfreev(names);
+    ipb_tool_arguments_clear(&arguments.tool);
     g_free(arguments.host);
     return status;
 }

@@ -102,7 +102,7 @@ set_up(Command *command, const Arguments *arguments, GError **error)
         !ipb_program_end_with_input(&command->program, command->loop, error))
         return false;
     ipb_listen_arguments_report(&arguments->listen, ipb_tool_server_http_port(command->server),
-                                token);
+                                NULL, token);
     return true;
 }
 

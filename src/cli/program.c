@@ -48,6 +48,12 @@ static void
 on_signal(int number, void *data)
 {
     IpbProgram *program = data;
+    if (number == SIGHUP && program->reload != NULL &&
+        !(program->has_terminal && !isatty(STDIN_FILENO))) {
+        if (!program->is_ending)
+            program->reload(program->data);
+        return;
+    }
     if (program->is_ending)
         g_main_loop_quit(program->main_loop);
     end(program);
@@ -122,6 +128,13 @@ ipb_program_init(IpbProgram *program, bool ends_at_interrupt, void (*close)(void
     program->signals =
         ipb_signals_new(NUMBERS, ends_at_interrupt ? 3 : 2, on_signal, program, error);
     return program->signals != NULL;
+}
+
+void
+ipb_program_reload_with_hangup(IpbProgram *program, void (*reload)(void *data))
+{
+    program->has_terminal = isatty(STDIN_FILENO);
+    program->reload = reload;
 }
 
 bool

@@ -21,6 +21,8 @@ typedef struct {
     IpbWatch *input_watch, *parent_watch;
     guint end_timer;
     void (*close)(void *data);
+    void (*reload)(void *data); /* NULL: SIGHUP ends it */
+    bool has_terminal;          /* standard input is, or was, one */
     void *data;
     bool is_ending;
     int status; /* the exit status */
@@ -30,6 +32,9 @@ typedef struct {
  * it runs. It closes what the verb has opened, and calls ipb_program_quit() when that is done. */
 bool ipb_program_init(IpbProgram *program, bool ends_at_interrupt, void (*close)(void *data),
                       void *data, GError **error);
+/* SIGHUP calls @reload from now on, with the data of @close, until the program begins to close. If
+ * the terminal is gone from which it was started, SIGHUP ends it as before. */
+void ipb_program_reload_with_hangup(IpbProgram *program, void (*reload)(void *data));
 /* For a server that a program started for itself. It ends when standard input ends, if that is a
  * pipe or a socket, or when the process that started it ends: a child that this process forked may
  * hold the pipe open. A server started from a terminal, by an init or with /dev/null runs until a

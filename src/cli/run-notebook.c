@@ -14,6 +14,7 @@
 #include "base/beneath.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "cli/run-outputs.h"
 #include "json/writer.h"
 #include "notebook/ipynb.h"
 #include "notebook/notebook.h"
@@ -29,10 +30,8 @@ struct IpbRunNotebook {
     char *text; /* as it was read */
     size_t size;
     IpbNotebook *notebook;
-    IpbOutputs *outputs; /* of the cells that were begun: their indexes are equal */
-    GArray *counts;      /* int64_t: their execution counts */
+    IpbRunOutputs *outputs; /* of the cells that were begun: their indexes are equal */
     size_t n_begun;
-    GError *error; /* the first one of adding outputs */
 };
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -92,8 +91,7 @@ ipb_run_notebook_open(const char *base, const char *path, bool saves, GError **e
     IpbRunNotebook *notebook = g_new0(IpbRunNotebook, 1);
     notebook->path = g_strdup(path);
     notebook->saves = saves;
-    notebook->outputs = ipb_outputs_new();
-    notebook->counts = g_array_new(FALSE, TRUE, sizeof(int64_t));
+    notebook->outputs = ipb_run_outputs_new();
     if (!read_notebook(notebook, base, path, error)) {
         g_prefix_error(error, "%s: ", path);
         g_clear_pointer(&notebook, ipb_run_notebook_free);
@@ -106,9 +104,7 @@ ipb_run_notebook_free(IpbRunNotebook *notebook)
 {
     if (notebook == NULL)
         return;
-    g_clear_error(&notebook->error);
-    g_array_unref(notebook->counts);
-    ipb_outputs_free(notebook->outputs);
+    ipb_run_outputs_free(notebook->outputs);
     ipb_notebook_free(notebook->notebook);
     ipb_beneath_free(notebook->directory);
     g_free(notebook->text);
@@ -130,10 +126,8 @@ ipb_run_notebook_next(IpbRunNotebook *notebook)
 {
     if (notebook->n_begun == ipb_notebook_cells(notebook->notebook)->len)
         return NULL;
-    int64_t unknown = 0;
     notebook->n_begun++;
-    g_array_append_val(notebook->counts, unknown);
-    ipb_outputs_add_cell(notebook->outputs);
+    ipb_run_outputs_begin_cell(notebook->outputs);
     return current_cell(notebook)->source;
 }
 
@@ -143,97 +137,11 @@ ipb_run_notebook_number(const IpbRunNotebook *notebook)
     return current_cell(notebook)->number;
 }
 
-/* The index of the cell that an event is of: the one that runs, or of a late event the one with its
- * number. */
-static size_t
-find_cell(const IpbRunNotebook *notebook, const IpyboxEvent *event)
-{
-    int64_t count = ipybox_event_get_execution_count(event);
-    for (guint i = 0; count > 0 && i < notebook->counts->len; i++)
-        if (g_array_index(notebook->counts, int64_t, i) == count)
-            return i;
-    return notebook->n_begun - 1;
-}
-
-static bool
-is_of_unknown(const IpyboxEvent *event)
-{
-    return ipybox_event_get_is_late(event) && ipybox_event_get_execution_count(event) == 0;
-}
-
-static void
-add_bundle(IpbRunNotebook *notebook, size_t cell, const IpyboxEvent *event, IpyboxEventType type)
-{
-    const char *data = ipybox_event_get_bundle(event);
-    const char *metadata = ipybox_event_get_metadata(event);
-    const char *display_id = ipybox_event_get_display_id(event);
-    g_autoptr(IpbJsonDoc) data_document =
-        data != NULL ? ipb_json_parse(data, strlen(data), &IPB_JSON_LIMITS_MESSAGE, NULL) : NULL;
-    g_autoptr(IpbJsonDoc) metadata_document =
-        metadata != NULL
-            ? ipb_json_parse(metadata, strlen(metadata), &IPB_JSON_LIMITS_MESSAGE, NULL)
-            : NULL;
-    const IpbJson *root = data_document != NULL ? ipb_json_root(data_document) : NULL;
-    const IpbJson *meta = metadata_document != NULL ? ipb_json_root(metadata_document) : NULL;
-    if (type == IPYBOX_EVENT_UPDATE)
-        ipb_outputs_update(notebook->outputs, root, meta, display_id, &notebook->error);
-    else
-        ipb_outputs_add_bundle(notebook->outputs, cell,
-                               type == IPYBOX_EVENT_RESULT ? IPB_OUTPUT_RESULT : IPB_OUTPUT_DISPLAY,
-                               root, meta, display_id, /* execution_count: set with the others */ 0,
-                               &notebook->error);
-}
-
-static void
-add_line(IpbRunNotebook *notebook, const char *text)
-{
-    g_autofree char *line = g_strconcat(text, g_str_has_suffix(text, "\n") ? "" : "\n", NULL);
-    ipb_outputs_add_text(notebook->outputs, notebook->n_begun - 1, true, line);
-}
-
 void
 ipb_run_notebook_add(IpbRunNotebook *notebook, const IpyboxEvent *event)
 {
-    IpyboxEventType type = ipybox_event_get_type(event);
-    if (!notebook->saves || notebook->error != NULL || notebook->n_begun == 0)
-        return;
-    size_t cell = find_cell(notebook, event);
-    bool is_unknown = is_of_unknown(event);
-    switch (type) {
-    case IPYBOX_EVENT_STDOUT:
-    case IPYBOX_EVENT_STDERR:
-        ipb_outputs_set_unknown(notebook->outputs, cell, is_unknown);
-        ipb_outputs_add_text(notebook->outputs, cell, type == IPYBOX_EVENT_STDERR,
-                             ipybox_event_get_text(event));
-        break;
-    case IPYBOX_EVENT_NOTICE:
-        add_line(notebook, ipybox_event_get_text(event));
-        break;
-    case IPYBOX_EVENT_DISPLAY:
-    case IPYBOX_EVENT_UPDATE:
-    case IPYBOX_EVENT_RESULT:
-        if (type != IPYBOX_EVENT_UPDATE)
-            ipb_outputs_set_unknown(notebook->outputs, cell, is_unknown);
-        add_bundle(notebook, cell, event, type);
-        break;
-    case IPYBOX_EVENT_CLEAR_OUTPUT:
-        if (!is_unknown) /* else it would clear what others have shown */
-            ipb_outputs_clear(notebook->outputs, cell, ipybox_event_get_wait(event));
-        break;
-    case IPYBOX_EVENT_ERROR:
-        ipb_outputs_add_error(notebook->outputs, cell, ipybox_event_get_error_name(event),
-                              ipybox_event_get_error_value(event), ipybox_event_get_text(event));
-        break;
-    case IPYBOX_EVENT_LATE_OUTPUT: /* the late events have it */
-    case IPYBOX_EVENT_TOOL_PROGRESS:
-    case IPYBOX_EVENT_READY:
-    case IPYBOX_EVENT_START_FAILED:
-    case IPYBOX_EVENT_INPUT_REQUEST:
-    case IPYBOX_EVENT_INPUT_WITHDRAWN:
-        break;
-    }
-    if (notebook->error == NULL)
-        ipb_outputs_check_size(notebook->outputs, &notebook->error);
+    if (notebook->saves)
+        ipb_run_outputs_add(notebook->outputs, event);
 }
 
 bool
@@ -241,13 +149,12 @@ ipb_run_notebook_end_cell(IpbRunNotebook *notebook, const IpyboxResult *result)
 {
     IpyboxStatus status = ipybox_result_get_status(result);
     const char *message = ipybox_result_get_message(result);
-    int64_t *count = &g_array_index(notebook->counts, int64_t, notebook->n_begun - 1);
-    *count = ipybox_result_get_execution_count(result);
+    ipb_run_outputs_end_cell(notebook->outputs, ipybox_result_get_execution_count(result));
     if (message != NULL && status != IPYBOX_STATUS_OK) {
         g_autofree char *text = g_strdup_printf("[ipybox] %s", message);
-        add_line(notebook, text);
+        ipb_run_outputs_add_line(notebook->outputs, text);
     }
-    return notebook->error == NULL &&
+    return ipb_run_outputs_error(notebook->outputs) == NULL &&
            (status == IPYBOX_STATUS_OK ||
             (status == IPYBOX_STATUS_ERROR && current_cell(notebook)->may_raise));
 }
@@ -291,10 +198,9 @@ static char *
 make_text(IpbRunNotebook *notebook, size_t *ret_size)
 {
     for (size_t i = 0; i < notebook->n_begun; i++) {
-        int64_t count = g_array_index(notebook->counts, int64_t, i);
-        ipb_outputs_set_execution_count(notebook->outputs, i, count);
+        int64_t count = ipb_run_outputs_count(notebook->outputs, i);
         IpbJsonWriter *writer = ipb_json_writer_new();
-        ipb_ipynb_write_outputs(writer, notebook->outputs, i);
+        ipb_ipynb_write_outputs(writer, ipb_run_outputs_get(notebook->outputs), i);
         g_autofree char *outputs = ipb_json_writer_finish(writer, NULL);
         ipb_notebook_set_outputs(notebook->notebook, i, outputs, count);
     }
@@ -319,8 +225,8 @@ ipb_run_notebook_save(IpbRunNotebook *notebook, GError **error)
 {
     if (!notebook->saves)
         return true;
-    if (notebook->error != NULL)
-        g_propagate_error(error, g_error_copy(notebook->error));
+    if (ipb_run_outputs_error(notebook->outputs) != NULL)
+        g_propagate_error(error, g_error_copy(ipb_run_outputs_error(notebook->outputs)));
     else if (notebook->n_begun == 0 || replace_file(notebook, error))
         return true;
     g_prefix_error(error, "%s is not saved: ", notebook->path);

@@ -55,12 +55,17 @@ ipb_listen_arguments_open(const IpbListenArguments *arguments, IpbHttpGate *gate
 }
 
 void
-ipb_listen_arguments_report(const IpbListenArguments *arguments, unsigned port, const char *token)
+ipb_listen_arguments_report(const IpbListenArguments *arguments, unsigned port, const char *path,
+                            const char *token)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "host", ipb_listen_arguments_host(arguments));
-    ipb_json_member_int(writer, "port", port);
+    if (port != 0) {
+        ipb_json_member_string(writer, "host", ipb_listen_arguments_host(arguments));
+        ipb_json_member_int(writer, "port", port);
+    }
+    if (path != NULL)
+        ipb_json_member_string(writer, "unix_socket", path);
     if (token != NULL)
         ipb_json_member_string(writer, "token", token);
     ipb_json_end_object(writer);

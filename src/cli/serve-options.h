@@ -39,10 +39,10 @@ const char *ipb_listen_arguments_host(const IpbListenArguments *arguments);
 bool ipb_listen_arguments_is_loopback(const IpbListenArguments *arguments);
 /* Allows the names and origins that were given. */
 void ipb_listen_arguments_open(const IpbListenArguments *arguments, IpbHttpGate *gate);
-/* Prints one line of JSON to standard output: the server listens at @port. @token: what clients
- * must send; NULL: nothing. */
+/* Prints one line of JSON to standard output: the server listens at @port, or if that is 0, on a
+ * Unix socket; @path is that, or NULL. @token: what clients must send; NULL: nothing. */
 void ipb_listen_arguments_report(const IpbListenArguments *arguments, unsigned port,
-                                 const char *token);
+                                 const char *path, const char *token);
 void ipb_listen_arguments_clear(IpbListenArguments *arguments);
 
 /* Reads --approve: a policy, or a file of rules. With a file the policy is to ask, for calls that

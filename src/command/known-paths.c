@@ -15,7 +15,6 @@
 #include "sandbox/path.h"
 
 #define WRITABLE "written-by-cells"
-#define ENVIRONMENTS "environments"
 #define LOCK "history.lock"
 #define LOCK_TIMEOUT_MS 10000
 #define MAX_FILE (8u << 20)
@@ -138,7 +137,7 @@ ipb_known_paths_add_plan(const char *state_dir, const IpbSandboxPlan *plan, GErr
 char **
 ipb_known_paths_environments(const char *state_dir, const char *workspace, GError **error)
 {
-    g_autoptr(GPtrArray) paths = load(state_dir, ENVIRONMENTS, error);
+    g_autoptr(GPtrArray) paths = load(state_dir, IPB_KNOWN_ENVIRONMENTS_FILE, error);
     if (paths == NULL)
         return NULL;
     g_autofree char *real = resolve(workspace);
@@ -191,12 +190,35 @@ find_writable(const char *python, const char *environment, const GPtrArray *writ
 }
 
 bool
+ipb_known_paths_check_directory(const char *state_dir, const char *directory, GError **error)
+{
+    g_autoptr(GPtrArray) writable = load(state_dir, WRITABLE, error);
+    g_autoptr(GPtrArray) known =
+        writable != NULL ? load(state_dir, IPB_KNOWN_ENVIRONMENTS_FILE, error) : NULL;
+    if (known == NULL)
+        return false;
+    g_autofree char *real = resolve(directory);
+    const char *const places[] = {directory, real};
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        const char *above = find_above(writable, places[i]);
+        if (above == NULL || find_above(known, places[i]) != NULL)
+            continue;
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED,
+                    "%s is in %s, which code in sandboxes could write: it may have put files there",
+                    directory, above);
+        return false;
+    }
+    return true;
+}
+
+bool
 ipb_known_paths_check_python(const char *state_dir, const char *python, IpbPythonOrigin origin,
                              char **ret_warning, GError **error)
 {
     *ret_warning = NULL;
     g_autoptr(GPtrArray) writable = load(state_dir, WRITABLE, error);
-    g_autoptr(GPtrArray) known = writable != NULL ? load(state_dir, ENVIRONMENTS, error) : NULL;
+    g_autoptr(GPtrArray) known =
+        writable != NULL ? load(state_dir, IPB_KNOWN_ENVIRONMENTS_FILE, error) : NULL;
     if (known == NULL)
         return false;
     g_autofree char *environment = find_environment(python);
@@ -224,7 +246,8 @@ ipb_known_paths_add_python(const char *state_dir, const char *python, GError **e
     g_autoptr(GError) failure = NULL;
     /* Without a state directory nothing is known. */
     if (environment == NULL ||
-        add(state_dir, ENVIRONMENTS, (const char *const[]){environment, NULL}, &failure) ||
+        add(state_dir, IPB_KNOWN_ENVIRONMENTS_FILE, (const char *const[]){environment, NULL},
+            &failure) ||
         g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM))
         return true;
     g_propagate_error(error, g_steal_pointer(&failure));

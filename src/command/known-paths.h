@@ -15,6 +15,9 @@
  */
 #pragma once
 
+/* In the state directory: environments that kernels have run. */
+#define IPB_KNOWN_ENVIRONMENTS_FILE "environments"
+
 #include "sandbox/plan.h"
 
 /* Adds the directories that code in a sandbox with this plan can write. LIMIT: there are too
@@ -25,6 +28,9 @@ bool ipb_known_paths_add_python(const char *state_dir, const char *python, GErro
 /* The environments that a sandbox of @workspace has to protect: all but those that contain it.
  * NULL with @error. NULL-terminated; the caller frees it. */
 char **ipb_known_paths_environments(const char *state_dir, const char *workspace, GError **error);
+
+/* May files in @directory be run, or say what is run? REFUSED: code in sandboxes could write it. */
+bool ipb_known_paths_check_directory(const char *state_dir, const char *directory, GError **error);
 
 /* How the Python of kernels was found. */
 typedef enum {

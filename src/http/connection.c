@@ -2,8 +2,9 @@
  *
  * One connection to the server. Its states:
  *
+ *     HANDSHAKE → HEAD                                 with TLS
  *     HEAD → BODY → HANDLED → WRITE → HEAD …           one request after the other
- *                                   → DRAIN → gone     after an error, or "Connection: close"
+ *                                   → FINISH → DRAIN   after an error, or "Connection: close"
  *                           → STREAM → WRITE …         an answer in pieces
  *                           → taken over               by an upgrade
  *
@@ -26,6 +27,7 @@
 #include <sys/socket.h>
 
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "http/output.h"
 #include "http/routes.h"
@@ -39,15 +41,19 @@
 #define MAX_DRAINED 2
 /* A stream's writer is resumed when no more than this waits. */
 #define STREAM_LOW_WATER (IPB_HTTP_STREAM_MAX_WAITING / 2)
+/* A body that is larger takes a turn: to parse it may take milliseconds. */
+#define LARGE_BODY (64 * 1024)
 /* Bytes around a chunk: its size in hex digits and two line ends; and of the last chunk. */
 #define MAX_CHUNK_FRAMING 32
 
 typedef enum {
+    STATE_HANDSHAKE,
     STATE_HEAD,
     STATE_BODY,
     STATE_HANDLED,
     STATE_STREAM,
     STATE_WRITE,
+    STATE_FINISH,
     STATE_DRAIN,
     STATE_GONE,
 } State;
@@ -86,6 +92,8 @@ struct IpbHttpStream {
 struct IpbHttpConnection {
     IpbHttpShared *shared;
     int fd;
+    /* NULL: none, or the handshake failed */
+    IpbTls *tls;
     IpbWatch *watch;
     State state;
     bool is_processing;
@@ -108,7 +116,10 @@ struct IpbHttpConnection {
     char *origin;
     /* Close after the answer */
     bool is_last;
-    int64_t idle_since;
+    IpbHttpListing listing;
+    /* For the request, whose body is large */
+    IpbHttpTurn turn;
+    bool is_its_turn;
     /* A whole answer, or one in pieces */
     IpbHttpOutput out;
     IpbHttpStream *stream;
@@ -201,6 +212,25 @@ set_state(IpbHttpConnection *connection, State state, uint32_t events, unsigned 
     set_deadline(connection, timeout_ms);
 }
 
+/* --- bytes ------------------------------------------------------------------------------------ */
+
+/* As send and recv do. */
+static ssize_t
+send_bytes(IpbHttpConnection *connection, const void *bytes, size_t size)
+{
+    if (connection->tls != NULL)
+        return ipb_tls_write(connection->tls, bytes, size);
+    return send(connection->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static ssize_t
+receive_bytes(IpbHttpConnection *connection, void *bytes, size_t size)
+{
+    if (connection->tls != NULL)
+        return ipb_tls_read(connection->tls, bytes, size);
+    return recv(connection->fd, bytes, size, MSG_DONTWAIT);
+}
+
 /* --- whole answers ---------------------------------------------------------------------------- */
 
 static void
@@ -241,10 +271,23 @@ static void
 expect_request(IpbHttpConnection *connection)
 {
     connection->scanned = 0;
-    connection->idle_since = g_get_monotonic_time();
     set_state(connection, STATE_HEAD, EPOLLIN, timeouts(connection)->idle_ms);
+    connection->shared->on_changed(connection, connection->shared->data);
     if (ipb_buffer_size(&connection->in) > 0)
         process_input(connection);
+}
+
+/* No further answer follows. */
+static void
+finish_output(IpbHttpConnection *connection)
+{
+    if (connection->tls != NULL && ipb_tls_finish(connection->tls) == IPB_TLS_WANTS_WRITE) {
+        if (connection->state != STATE_FINISH)
+            set_state(connection, STATE_FINISH, EPOLLOUT, timeouts(connection)->write_ms);
+        return;
+    }
+    shutdown(connection->fd, SHUT_WR);
+    set_state(connection, STATE_DRAIN, EPOLLIN, timeouts(connection)->drain_ms);
 }
 
 static void
@@ -255,16 +298,15 @@ finish_answer(IpbHttpConnection *connection)
         expect_request(connection);
         return;
     }
-    shutdown(connection->fd, SHUT_WR);
     ipb_buffer_clear(&connection->in);
-    set_state(connection, STATE_DRAIN, EPOLLIN, timeouts(connection)->drain_ms);
+    finish_output(connection);
 }
 
 static void
 write_answer(IpbHttpConnection *connection)
 {
     IpbHttpOutput *out = &connection->out;
-    if (!ipb_http_output_write(out, connection->fd)) {
+    if (!ipb_http_output_write(out, connection->fd, connection->tls)) {
         end(connection);
         return;
     }
@@ -329,8 +371,14 @@ refuse(IpbHttpConnection *connection, unsigned status, const char *reason, const
 {
     g_autoptr(GBytes) body = ipb_http_shared_describe_error(connection->shared, status, reason);
     connection->content_length = 0;
-    answer_with(connection, (IpbHttpAnswer){.status = status, .body = body, .is_last = true}, allow,
-                0);
+    answer_with(connection,
+                (IpbHttpAnswer){
+                    .status = status,
+                    .headers = status == 503 ? IPB_HTTP_RETRY_AFTER : NULL,
+                    .body = body,
+                    .is_last = true,
+                },
+                allow, 0);
 }
 
 /* --- answers in pieces ------------------------------------------------------------------------ */
@@ -358,9 +406,8 @@ write_stream(IpbHttpConnection *connection)
 {
     IpbHttpStream *stream = connection->stream;
     size_t n_waiting = ipb_buffer_size(&stream->waiting);
-    ssize_t n = n_waiting > 0 ? send(connection->fd, ipb_buffer_data(&stream->waiting), n_waiting,
-                                     MSG_NOSIGNAL | MSG_DONTWAIT)
-                              : 0;
+    ssize_t n =
+        n_waiting > 0 ? send_bytes(connection, ipb_buffer_data(&stream->waiting), n_waiting) : 0;
     if (n < 0 && errno != EAGAIN && errno != EINTR)
         return false;
     ipb_buffer_consume(&stream->waiting, (size_t) MAX(n, 0));
@@ -469,12 +516,14 @@ has_token(IpbSpan list, const char *token)
     return false;
 }
 
-/* The peer waits for this before it sends the body. */
+/* The peer waits for this before it sends the body. All else was written before: if there is no
+ * room for this, the peer takes nothing. */
 static void
 send_continue(IpbHttpConnection *connection)
 {
     static const char CONTINUE[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    send(connection->fd, CONTINUE, sizeof CONTINUE - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (send_bytes(connection, CONTINUE, sizeof CONTINUE - 1) != sizeof CONTINUE - 1)
+        end(connection);
 }
 
 static IpbHttpRequest *
@@ -507,6 +556,7 @@ static void
 handle(IpbHttpConnection *connection)
 {
     IpbHttpRequest *request = connection->request;
+    connection->is_its_turn = false;
     /* Only to be notified when the peer leaves. */
     set_state(connection, STATE_HANDLED, EPOLLRDHUP, 0);
     request->route->handler(request, connection->shared->options.data);
@@ -572,6 +622,7 @@ expect_body(IpbHttpConnection *connection, const IpbHttpRoute *route, const IpbH
     connection->request = new_request(connection, route, head->size, role);
     ipb_buffer_consume(&connection->in, head->size);
     set_state(connection, STATE_BODY, EPOLLIN, timeouts(connection)->body_ms);
+    connection->shared->on_changed(connection, connection->shared->data);
     if (is_waiting && ipb_buffer_size(&connection->in) < connection->content_length)
         send_continue(connection);
 }
@@ -626,9 +677,37 @@ process_head(IpbHttpConnection *connection)
         return;
     case IPB_HTTP_HEAD_PARTIAL:
     default:
-        if (is_first_piece)
-            set_deadline(connection, timeouts(connection)->head_ms);
+        if (!is_first_piece)
+            return;
+        set_deadline(connection, timeouts(connection)->head_ms);
+        connection->shared->on_changed(connection, connection->shared->data);
     }
+}
+
+static void
+on_turn(void *data)
+{
+    IpbHttpConnection *connection = data;
+    connection->is_its_turn = true;
+    process_input(connection);
+}
+
+static bool
+needs_turn(const IpbHttpConnection *connection)
+{
+    return connection->content_length > LARGE_BODY && connection->shared->turns != NULL &&
+           !connection->is_its_turn;
+}
+
+/* Nothing is read until then. How long it takes depends on what others have sent: there is no
+ * deadline. */
+static void
+wait_for_turn(IpbHttpConnection *connection)
+{
+    if (connection->turn.is_waiting)
+        return;
+    set_state(connection, STATE_BODY, 0, 0);
+    ipb_http_turns_wait(connection->shared->turns, &connection->turn, on_turn, connection);
 }
 
 /* One step; false: more bytes are needed, or it is not the peer's turn. */
@@ -641,6 +720,10 @@ process_step(IpbHttpConnection *connection)
         return connection->state != STATE_HEAD || ipb_buffer_size(&connection->in) != size;
     }
     if (connection->state == STATE_BODY && size >= connection->content_length) {
+        if (needs_turn(connection)) {
+            wait_for_turn(connection);
+            return false;
+        }
         handle(connection);
         return true;
     }
@@ -666,9 +749,9 @@ read_input(IpbHttpConnection *connection)
     size_t size = ipb_buffer_size(&connection->in);
     size_t wanted = connection->state == STATE_HEAD ? IPB_HTTP_MAX_HEAD - size
                                                     : connection->content_length - size;
-    wanted = MIN(wanted, READ_SIZE);
+    wanted = MIN(wanted, READ_SIZE) + (connection->tls != NULL ? IPB_TLS_MAX_RECORD : 0);
     uint8_t *room = ipb_buffer_reserve(&connection->in, wanted);
-    ssize_t n = recv(connection->fd, room, wanted, MSG_DONTWAIT);
+    ssize_t n = receive_bytes(connection, room, wanted);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
@@ -692,11 +775,44 @@ drain_input(IpbHttpConnection *connection)
         end(connection);
 }
 
+/* A peer that speaks HTTP gets an answer that it can read. */
+static void
+refuse_plain(IpbHttpConnection *connection)
+{
+    g_clear_pointer(&connection->tls, ipb_tls_free);
+    refuse(connection, 400, "this port uses TLS: the URL must begin with https://", NULL);
+}
+
+static void
+shake_hands(IpbHttpConnection *connection)
+{
+    switch (ipb_tls_handshake(connection->tls)) {
+    case IPB_TLS_DONE:
+        set_state(connection, STATE_HEAD, EPOLLIN, timeouts(connection)->head_ms);
+        return;
+    case IPB_TLS_WANTS_READ:
+        ipb_watch_set_events(connection->watch, EPOLLIN);
+        return;
+    case IPB_TLS_WANTS_WRITE:
+        ipb_watch_set_events(connection->watch, EPOLLOUT);
+        return;
+    case IPB_TLS_PLAIN_TEXT:
+        refuse_plain(connection);
+        return;
+    case IPB_TLS_FAILED:
+    default:
+        end(connection);
+    }
+}
+
 static void
 on_ready(uint32_t events, void *data)
 {
     IpbHttpConnection *connection = data;
     switch (connection->state) {
+    case STATE_HANDSHAKE:
+        shake_hands(connection);
+        return;
     case STATE_HEAD:
     case STATE_BODY:
         read_input(connection);
@@ -715,6 +831,9 @@ on_ready(uint32_t events, void *data)
             write_ended_stream(connection);
         else
             write_answer(connection);
+        return;
+    case STATE_FINISH:
+        finish_output(connection);
         return;
     case STATE_DRAIN:
         drain_input(connection);
@@ -863,6 +982,7 @@ int
 ipb_http_request_steal(IpbHttpRequest *request, GBytes **ret_unread, IpbHttpPlace **ret_place)
 {
     IpbHttpConnection *connection = request->connection;
+    g_assert(connection->tls == NULL); /* servers with TLS have no upgrades */
     *ret_place = new_place(connection->shared->places);
     free_request(request);
     int fd = ipb_fd_steal(&connection->fd);
@@ -889,17 +1009,27 @@ IpbHttpConnection *
 ipb_http_connection_new(IpbHttpShared *shared, int fd, GError **error)
 {
     ipb_autofd owned_fd = fd;
+    IpbTls *tls = shared->keys != NULL ? ipb_tls_new(shared->keys, fd) : NULL;
+    if (tls == NULL && shared->keys != NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "no memory for TLS");
+        return NULL;
+    }
     IpbHttpConnection *connection = g_rc_box_new0(IpbHttpConnection);
     connection->watch = ipb_watch_new(shared->loop, fd, EPOLLIN, on_ready, connection, error);
     if (connection->watch == NULL) {
+        ipb_tls_free(tls);
         g_rc_box_release(connection);
         return NULL;
     }
     connection->shared = shared;
+    connection->tls = tls;
     connection->fd = ipb_fd_steal(&owned_fd);
     connection->peer.fd = connection->fd;
-    ipb_buffer_init(&connection->in, IPB_HTTP_MAX_HEAD + shared->options.max_body);
-    connection->idle_since = g_get_monotonic_time();
+    /* A record of TLS is read as a whole. */
+    ipb_buffer_init(&connection->in,
+                    IPB_HTTP_MAX_HEAD + shared->options.max_body + IPB_TLS_MAX_RECORD);
+    connection->state = tls != NULL ? STATE_HANDSHAKE : STATE_HEAD;
+    connection->listing.link.data = connection;
     set_deadline(connection, timeouts(connection)->head_ms);
     return connection;
 }
@@ -933,9 +1063,15 @@ end_stream(IpbHttpConnection *connection)
 void
 ipb_http_connection_end(IpbHttpConnection *connection)
 {
+    /* Between requests it ends in order. Otherwise something is missing. */
+    if (connection->tls != NULL && ipb_http_connection_is_idle(connection))
+        ipb_tls_finish(connection->tls);
     connection->state = STATE_GONE;
+    if (connection->shared->turns != NULL)
+        ipb_http_turns_cancel(connection->shared->turns, &connection->turn);
     g_clear_pointer(&connection->timer, ipb_timer_free);
     g_clear_pointer(&connection->watch, ipb_watch_free);
+    g_clear_pointer(&connection->tls, ipb_tls_free);
     ipb_fd_close(&connection->fd);
     end_request(connection);
     end_stream(connection);
@@ -965,8 +1101,8 @@ ipb_http_connection_is_idle(const IpbHttpConnection *connection)
     return connection->state == STATE_HEAD && ipb_buffer_size(&connection->in) == 0;
 }
 
-int64_t
-ipb_http_connection_idle_since(const IpbHttpConnection *connection)
+IpbHttpListing *
+ipb_http_connection_listing(IpbHttpConnection *connection)
 {
-    return connection->idle_since;
+    return &connection->listing;
 }

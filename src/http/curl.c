@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading libcurl; see the header. With IPB_STATIC_CURL (-Dstatic=true) it is linked into the
+ * Loading libcurl; see the header. With IPB_STATIC (-Dstatic=true) it is linked into the
  * program.
  */
 #include "http/curl.h"
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-#ifdef IPB_STATIC_CURL
+#ifdef IPB_STATIC
 
 static bool
 open_library(IpbCurl *curl, GError **error)

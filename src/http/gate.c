@@ -194,7 +194,9 @@ is_address(IpbSpan name)
     bool is_ipv6 = name.size > 2 && name.start[0] == '[' && name.start[name.size - 1] == ']';
     if (name.size == 0 || name.size >= sizeof text)
         return false;
-    g_strlcpy(text, name.start + is_ipv6, name.size + 1 - 2 * is_ipv6);
+    /* The text continues after the span, so it cannot be copied as a string. */
+    memcpy(text, name.start + is_ipv6, name.size - 2 * is_ipv6);
+    text[name.size - 2 * is_ipv6] = '\0';
     return inet_pton(is_ipv6 ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
@@ -229,7 +231,7 @@ is_our_host(const IpbHttpGate *gate, IpbSpan host, unsigned port)
         return false;
     g_snprintf(our_port, sizeof our_port, "%u", port);
     return gate->is_public || ipb_span_equal(port_text, our_port) ||
-           (port == 80 && port_text.size == 0);
+           ((port == 80 || port == 443) && port_text.size == 0);
 }
 
 /* --- tokens ----------------------------------------------------------------------------------- */

@@ -136,3 +136,32 @@ ipb_http_listener_open(const char *host, unsigned port, int ret_fds[IPB_LISTENER
         *ret_is_public |= !ipb_socket_address_is_loopback(&found.addresses[i]);
     return true;
 }
+
+bool
+ipb_http_listener_examine(int fd, IpbListenerInfo *ret_info, GError **error)
+{
+    union {
+        IpbSocketAddress address;
+        struct sockaddr_storage storage;
+    } own;
+    int type = 0, listens = 0;
+    socklen_t type_size = sizeof type, listens_size = sizeof listens, size = sizeof own;
+    bool is_listener = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
+                       type == SOCK_STREAM &&
+                       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_size) == 0 &&
+                       listens != 0 && getsockname(fd, &own.address.any, &size) == 0;
+    int family = is_listener ? own.address.any.sa_family : AF_UNSPEC;
+    if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "file descriptor %d is no stream socket of TCP or Unix that listens", fd);
+        return false;
+    }
+    bool is_unix = family == AF_UNIX;
+    *ret_info = (IpbListenerInfo){
+        .is_unix = is_unix,
+        .is_public = !is_unix && !ipb_socket_address_is_loopback(&own.address),
+        /* sin_port and sin6_port are at the same offset. */
+        .port = is_unix ? 0 : ntohs(own.address.in.sin_port),
+    };
+    return true;
+}

@@ -18,3 +18,13 @@
 bool ipb_http_listener_open(const char *host, unsigned port, int ret_fds[IPB_LISTENER_MAX],
                             size_t *ret_n_fds, unsigned *ret_port, bool *ret_is_public,
                             GError **error);
+
+/* What a listening socket is that another program opened. */
+typedef struct {
+    bool is_unix;
+    bool is_public; /* other machines can reach it */
+    unsigned port;  /* 0: of a Unix socket */
+} IpbListenerInfo;
+
+/* INVALID: @fd is no listening stream socket of TCP or Unix. */
+bool ipb_http_listener_examine(int fd, IpbListenerInfo *ret_info, GError **error);

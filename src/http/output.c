@@ -11,6 +11,9 @@
 
 #include "http/status.h"
 
+/* Of TLS, that are written before other connections get their turn. */
+#define MAX_RECORDS 16
+
 static size_t
 length(const char *text)
 {
@@ -105,15 +108,42 @@ fill_vector(const IpbHttpOutput *output, struct iovec *vector)
     return n;
 }
 
-bool
-ipb_http_output_write(IpbHttpOutput *output, int fd)
+/* One record: small parts do not get records of their own. The same bytes are tried again after a
+ * failure, as TLS requires. */
+static ssize_t
+write_record(const IpbHttpOutput *output, IpbTls *tls)
+{
+    struct iovec vector[G_N_ELEMENTS(output->parts)];
+    char record[IPB_TLS_MAX_RECORD];
+    size_t n_parts = fill_vector(output, vector);
+    size_t size = 0;
+    for (size_t i = 0; i < n_parts; i++) {
+        size_t n = MIN(vector[i].iov_len, sizeof record - size);
+        memcpy(record + size, vector[i].iov_base, n);
+        size += n;
+    }
+    return ipb_tls_write(tls, record, size);
+}
+
+static ssize_t
+write_plain(const IpbHttpOutput *output, int fd)
 {
     struct iovec vector[G_N_ELEMENTS(output->parts)];
     struct msghdr message = {.msg_iov = vector, .msg_iovlen = fill_vector(output, vector)};
-    ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR;
-    output->at += (size_t) n;
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool
+ipb_http_output_write(IpbHttpOutput *output, int fd, IpbTls *tls)
+{
+    for (int i = 0; i < MAX_RECORDS && output->at < output->size; i++) {
+        ssize_t n = tls != NULL ? write_record(output, tls) : write_plain(output, fd);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        output->at += (size_t) n;
+        if (tls == NULL)
+            break;
+    }
     return true;
 }
 

@@ -31,8 +31,9 @@ typedef struct {
 
 void ipb_http_output_set(IpbHttpOutput *output, const IpbHttpAnswer *answer,
                          const IpbHttpOutputExtras *extras);
-/* Writes what @fd accepts now; false if the connection is broken. */
-bool ipb_http_output_write(IpbHttpOutput *output, int fd);
+/* Writes what @fd accepts now, through @tls if that is not NULL; false if the connection is broken.
+ */
+bool ipb_http_output_write(IpbHttpOutput *output, int fd, IpbTls *tls);
 void ipb_http_output_clear(IpbHttpOutput *output);
 
 /* The head of an answer whose body has no known size: it is chunked, or ends with the connection.

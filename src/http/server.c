@@ -5,6 +5,7 @@
  */
 #include "http/server.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,10 +19,15 @@
 #include "http/connection.h"
 #include "http/listener.h"
 #include "http/output.h"
+#include "http/socket-address.h"
 #include "http/trusting-port.h"
 
 /* Connections accepted by one wake-up; the rest comes with the next. */
 #define MAX_ACCEPTS 16
+/* Refused peers are reported once in this time. */
+#define REPORT_INTERVAL_US (60 * G_USEC_PER_SEC)
+/* Connections that are examined when a new one needs a place. With many, each is a system call. */
+#define MAX_ASKED 64
 /* How long nothing is accepted when the process has no fd left. */
 #define ACCEPT_RETRY_MS 200
 
@@ -49,28 +55,71 @@ typedef struct {
 
 struct IpbHttpServer {
     IpbHttpShared shared;
-    Listener listeners[IPB_LISTENER_MAX];
+    Listener listeners[IPB_HTTP_MAX_LISTENERS];
     size_t n_listeners;
     /* While it runs, nothing is accepted */
     IpbTimer *accept_timer;
+    /* NULL: all may connect */
+    IpbPeerList *peers;
+    void (*on_refused)(const char *address, void *data);
+    void *refused_data;
+    /* µs of monotonic time; 0: never */
+    int64_t reported_at;
     /* Marks the port as one that trusts its user's processes; -1: it is none */
     int trusting_port;
-    /* IpbHttpConnection, owned, the oldest first */
-    GPtrArray *connections;
+    /* Every connection is in one of these, which own it. No request of a stranger was admitted yet.
+     * The others wait for a request, or have one. In each, the one that came first is the first. */
+    GQueue strangers, idle, busy;
 };
 
-/* The connection may be gone from the array already. */
-static void
-end_connection(IpbHttpServer *server, IpbHttpConnection *connection)
+static unsigned
+count_connections(const IpbHttpServer *server)
 {
-    if (g_ptr_array_remove(server->connections, connection))
-        ipb_http_connection_end(connection);
+    return server->strangers.length + server->idle.length + server->busy.length;
+}
+
+static void
+unlist(IpbHttpListing *listing)
+{
+    if (listing->queue != NULL)
+        g_queue_unlink(listing->queue, &listing->link);
+    listing->queue = NULL;
+}
+
+static void
+list(GQueue *queue, IpbHttpConnection *connection)
+{
+    IpbHttpListing *listing = ipb_http_connection_listing(connection);
+    unlist(listing);
+    listing->queue = queue;
+    g_queue_push_tail_link(queue, &listing->link);
+}
+
+static void
+on_changed(IpbHttpConnection *connection, void *data)
+{
+    IpbHttpServer *server = data;
+    list(!ipb_http_connection_is_admitted(connection) ? &server->strangers
+         : ipb_http_connection_is_idle(connection)    ? &server->idle
+                                                      : &server->busy,
+         connection);
+}
+
+/* It may be ending already. */
+static void
+end_connection(IpbHttpConnection *connection)
+{
+    IpbHttpListing *listing = ipb_http_connection_listing(connection);
+    if (listing->queue == NULL)
+        return;
+    unlist(listing);
+    ipb_http_connection_end(connection);
 }
 
 static void
 on_over(IpbHttpConnection *connection, void *data)
 {
-    end_connection(data, connection);
+    end_connection(connection);
 }
 
 IpbHttpServer *
@@ -82,19 +131,25 @@ ipb_http_server_new(IpbLoop *loop, const IpbHttpServerOptions *options, IpbHttpG
         .options = *options,
         .gate = gate,
         .places = g_rc_box_new0(IpbHttpPlaces),
+        .turns = options->paces_large_requests ? ipb_http_turns_new(loop) : NULL,
         .on_over = on_over,
+        .on_changed = on_changed,
         .data = server,
     };
     server->trusting_port = -1;
-    server->connections = g_ptr_array_new();
+    g_queue_init(&server->strangers);
+    g_queue_init(&server->idle);
+    g_queue_init(&server->busy);
     return server;
 }
 
 static void
 close_connections(IpbHttpServer *server)
 {
-    while (server->connections->len > 0)
-        end_connection(server, g_ptr_array_index(server->connections, 0));
+    GQueue *const queues[] = {&server->strangers, &server->idle, &server->busy};
+    for (size_t i = 0; i < G_N_ELEMENTS(queues); i++)
+        while (queues[i]->head != NULL)
+            end_connection(queues[i]->head->data);
 }
 
 static void
@@ -117,8 +172,10 @@ ipb_http_server_free(IpbHttpServer *server)
         return;
     close_listeners(server);
     close_connections(server);
-    g_ptr_array_unref(server->connections);
+    ipb_http_turns_free(server->shared.turns);
     g_rc_box_release(server->shared.places);
+    ipb_tls_keys_unref(server->shared.keys);
+    ipb_peer_list_free(server->peers);
     ipb_http_gate_free(server->shared.gate);
     ipb_loop_unref(server->shared.loop);
     g_free(server);
@@ -128,6 +185,24 @@ IpbHttpGate *
 ipb_http_server_gate(IpbHttpServer *server)
 {
     return server->shared.gate;
+}
+
+void
+ipb_http_server_set_peers(IpbHttpServer *server, IpbPeerList *peers,
+                          void (*on_refused)(const char *address, void *data), void *data)
+{
+    ipb_peer_list_free(server->peers);
+    server->peers = peers;
+    server->on_refused = on_refused;
+    server->refused_data = data;
+}
+
+void
+ipb_http_server_set_tls(IpbHttpServer *server, IpbTlsKeys *keys)
+{
+    IpbTlsKeys *former = server->shared.keys;
+    server->shared.keys = keys != NULL ? ipb_tls_keys_ref(keys) : NULL;
+    ipb_tls_keys_unref(former);
 }
 
 unsigned
@@ -144,36 +219,42 @@ ipb_http_server_set_timeouts(IpbHttpServer *server, const IpbHttpTimeouts *timeo
 
 /* --- accepting -------------------------------------------------------------------------------- */
 
+/* The first that has sent nothing since its last request. What others have sent may be a request
+ * with the token. NULL: there is none among the first. */
+static IpbHttpConnection *
+find_silent(const GQueue *queue)
+{
+    const GList *link = queue->head;
+    for (unsigned i = 0; link != NULL && i < MAX_ASKED; i++, link = link->next)
+        if (!ipb_http_connection_has_unread(link->data))
+            return link->data;
+    return NULL;
+}
+
 /* The connection that is given up for a new one: the oldest that was not admitted, else the one
  * that is idle for the longest time. NULL: all are needed. */
 static IpbHttpConnection *
 find_least_needed(const IpbHttpServer *server)
 {
-    IpbHttpConnection *found = NULL;
-    for (guint i = 0; i < server->connections->len; i++) {
-        IpbHttpConnection *connection = g_ptr_array_index(server->connections, i);
-        if (ipb_http_connection_has_unread(connection))
-            continue; /* it may be a request with the token */
-        if (!ipb_http_connection_is_admitted(connection))
-            return connection;
-        if (ipb_http_connection_is_idle(connection) &&
-            (found == NULL ||
-             ipb_http_connection_idle_since(connection) < ipb_http_connection_idle_since(found)))
-            found = connection;
-    }
-    return found;
+    IpbHttpConnection *stranger = find_silent(&server->strangers);
+    return stranger != NULL ? stranger : find_silent(&server->idle);
 }
 
 static void
 turn_away(const IpbHttpServer *server, int fd, const char *reason)
 {
     g_autoptr(GBytes) body = ipb_http_shared_describe_error(&server->shared, 503, reason);
-    IpbHttpAnswer answer = {.status = 503, .body = body, .is_last = true};
+    IpbHttpAnswer answer = {
+        .status = 503, .headers = IPB_HTTP_RETRY_AFTER, .body = body, .is_last = true};
     IpbHttpOutput output = {0};
     char unread[4096];
-    ipb_http_output_set(&output, &answer, &(IpbHttpOutputExtras){0});
-    ipb_http_output_write(&output, fd);
-    ipb_http_output_clear(&output);
+    if (server->shared.keys != NULL) {
+        ipb_tls_turn_away(fd);
+    } else {
+        ipb_http_output_set(&output, &answer, &(IpbHttpOutputExtras){0});
+        ipb_http_output_write(&output, fd, /* tls= */ NULL);
+        ipb_http_output_clear(&output);
+    }
     /* With unread bytes, the close would be a reset, which discards the answer. */
     shutdown(fd, SHUT_WR);
     while (recv(fd, unread, sizeof unread, MSG_DONTWAIT) == sizeof unread)
@@ -186,7 +267,7 @@ add_connection(IpbHttpServer *server, int accepted)
     ipb_autofd fd = accepted;
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (server->connections->len + server->shared.places->n >=
+    if (count_connections(server) + server->shared.places->n >=
         server->shared.options.max_connections) {
         IpbHttpConnection *least = find_least_needed(server);
         if (least == NULL) {
@@ -195,12 +276,48 @@ add_connection(IpbHttpServer *server, int accepted)
             turn_away(server, fd, reason);
             return;
         }
-        end_connection(server, least);
+        end_connection(least);
     }
     IpbHttpConnection *connection =
         ipb_http_connection_new(&server->shared, ipb_fd_steal(&fd), NULL);
     if (connection != NULL)
-        g_ptr_array_add(server->connections, connection);
+        list(&server->strangers, connection);
+}
+
+static void
+report_refused(IpbHttpServer *server, const IpbSocketAddress *address)
+{
+    char text[INET6_ADDRSTRLEN] = "?";
+    int64_t now = g_get_monotonic_time();
+    if (server->on_refused == NULL ||
+        (server->reported_at != 0 && now - server->reported_at < REPORT_INTERVAL_US))
+        return;
+    server->reported_at = now;
+    inet_ntop(address->any.sa_family,
+              address->any.sa_family == AF_INET ? (const void *) &address->in.sin_addr
+                                                : (const void *) &address->in6.sin6_addr,
+              text, sizeof text);
+    server->on_refused(text, server->refused_data);
+}
+
+/* Who may connect to a Unix socket is decided by the mode of its file. */
+static bool
+may_connect(IpbHttpServer *server, int fd)
+{
+    union {
+        IpbSocketAddress address;
+        struct sockaddr_storage storage;
+    } peer;
+    socklen_t size = sizeof peer;
+    if (server->peers == NULL)
+        return true;
+    if (getpeername(fd, &peer.address.any, &size) < 0)
+        return false; /* it has left */
+    if (peer.address.any.sa_family == AF_UNIX ||
+        ipb_peer_list_contains(server->peers, &peer.address))
+        return true;
+    report_refused(server, &peer.address);
+    return false;
 }
 
 static void
@@ -247,7 +364,9 @@ on_acceptable(uint32_t events, void *data)
     for (int i = 0; i < MAX_ACCEPTS; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         int saved = errno;
-        if (fd >= 0) {
+        if (fd >= 0 && !may_connect(server, fd)) {
+            close(fd);
+        } else if (fd >= 0) {
             add_connection(server, fd);
         } else if (saved == EMFILE && turn_away_one(server, listener->fd)) {
             continue;
@@ -317,11 +436,12 @@ keep_from_sandboxes(IpbHttpServer *server, const int *fds, size_t n_fds, unsigne
 bool
 ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, GError **error)
 {
+    G_STATIC_ASSERT(IPB_LISTENER_MAX <= IPB_HTTP_MAX_LISTENERS);
     int fds[IPB_LISTENER_MAX];
     size_t n_fds;
     unsigned got;
     bool is_public;
-    if (server->shared.port != 0) {
+    if (server->n_listeners > 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the server listens already");
         return false;
     }
@@ -344,4 +464,41 @@ ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, G
     if (host[0] != '\0' && !is_loopback_name(host))
         ipb_http_gate_allow_host(server->shared.gate, host);
     return true;
+}
+
+static bool
+adopt_one(IpbHttpServer *server, int fd, GError **error)
+{
+    ipb_autofd owned = fd;
+    IpbListenerInfo info;
+    if (!ipb_http_listener_examine(fd, &info, error) ||
+        !watch_listener(server, ipb_fd_steal(&owned), error))
+        return false;
+    if (info.is_unix)
+        ipb_http_gate_allow_host(server->shared.gate, "localhost");
+    if (info.is_public)
+        ipb_http_gate_set_public(server->shared.gate);
+    if (server->shared.port == 0)
+        server->shared.port = info.port;
+    return true;
+}
+
+bool
+ipb_http_server_adopt(IpbHttpServer *server, const int *fds, size_t n_fds, GError **error)
+{
+    bool ok = server->n_listeners == 0 && n_fds > 0 && n_fds <= IPB_HTTP_MAX_LISTENERS;
+    if (!ok)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "the server can listen on 1 to %d sockets, not %zu", IPB_HTTP_MAX_LISTENERS,
+                    n_fds);
+    for (size_t i = 0; i < n_fds; i++) {
+        int fd = fds[i];
+        if (ok)
+            ok = adopt_one(server, fd, error);
+        else
+            ipb_fd_close(&fd);
+    }
+    if (!ok)
+        close_listeners(server);
+    return ok;
 }

@@ -17,7 +17,12 @@
 
 #include "base/loop.h"
 #include "http/gate.h"
+#include "http/peer-list.h"
 #include "http/request-head.h"
+#include "http/tls.h"
+
+/* Sockets that a server listens on. */
+#define IPB_HTTP_MAX_LISTENERS 4
 
 typedef struct IpbHttpServer IpbHttpServer;
 /* A whole request. It exists from the call of its handler until it is answered or its peer is gone.
@@ -50,7 +55,8 @@ typedef struct {
 
 /* How long a peer may take. */
 typedef struct {
-    /* From the first byte of a head, or the start of the connection, to its end */
+    /* From the first byte of a head, or the start of the connection, to its end; also for the
+     * handshake of TLS */
     unsigned head_ms;
     /* For the whole body */
     unsigned body_ms;
@@ -105,6 +111,8 @@ typedef struct {
     size_t max_held_bodies;
     /* Bytes of all whole answers together, until they are written */
     size_t max_held_answers;
+    /* Large requests are handled one after the other, with pauses: http/turns.h */
+    bool paces_large_requests;
     IpbHttpTimeouts timeouts;
 } IpbHttpServerOptions;
 
@@ -119,9 +127,22 @@ IpbHttpServer *ipb_http_server_new(IpbLoop *loop, const IpbHttpServerOptions *op
  * free one. Resolves a name, which may block, unless it is localhost or an address. The gate allows
  * the host's name from then on. */
 bool ipb_http_server_listen(IpbHttpServer *server, const char *host, unsigned port, GError **error);
+/* Listens on sockets that another program opened, or on a Unix socket; they are non-blocking. They
+ * are taken, even on failure. At most IPB_HTTP_MAX_LISTENERS. On a Unix socket the gate allows the
+ * host "localhost". INVALID: one is no listening socket. */
+bool ipb_http_server_adopt(IpbHttpServer *server, const int *fds, size_t n_fds, GError **error);
 /* Listens on @fd (taken, even on failure), which is bound to @port, instead of the previous socket;
  * connections from there are closed. */
 bool ipb_http_server_take_listener(IpbHttpServer *server, int fd, unsigned port, GError **error);
+/* Only peers with these addresses may connect by TCP; the connections of others are closed at once.
+ * Takes @peers. @on_refused (may be NULL) gets the address of such a peer, once a minute at most.
+ */
+void ipb_http_server_set_peers(IpbHttpServer *server, IpbPeerList *peers,
+                               void (*on_refused)(const char *address, void *data), void *data);
+/* New connections use TLS with @keys, of which the server takes a reference; NULL: they do not.
+ * There may be no upgrades then: no handler may call ipb_http_request_steal. A peer that speaks
+ * plain HTTP gets 400. */
+void ipb_http_server_set_tls(IpbHttpServer *server, IpbTlsKeys *keys);
 /* 0: it does not listen. */
 unsigned ipb_http_server_port(const IpbHttpServer *server);
 IpbHttpGate *ipb_http_server_gate(IpbHttpServer *server);
@@ -141,6 +162,9 @@ IpbSpan ipb_http_request_body(const IpbHttpRequest *request);
 unsigned ipb_http_request_role(const IpbHttpRequest *request);
 /* @on_gone: the peer left before the answer, and the request does not exist any more. */
 void ipb_http_request_set_gone(IpbHttpRequest *request, void (*on_gone)(void *data), void *data);
+
+/* With each 503: clients that honour it try again after a second. */
+#define IPB_HTTP_RETRY_AFTER "Retry-After: 1\r\n"
 
 /* --- the answer: each of these ends the request. To a HEAD request only the head is sent ------ */
 

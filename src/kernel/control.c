@@ -130,7 +130,7 @@ ipb_control_clear(IpbControlMessage *message)
 
 char *
 ipb_control_build_configure(const char *const *preload, const char *stub_directory,
-                            const char *entrance)
+                            const char *entrance, const char *branching)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
@@ -144,6 +144,7 @@ ipb_control_build_configure(const char *const *preload, const char *stub_directo
     ipb_json_end_array(writer);
     ipb_json_member_string(writer, "stub_dir", stub_directory);
     ipb_json_member_string(writer, "entrance", entrance);
+    ipb_json_member_string(writer, "branching", branching);
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
 }
@@ -176,10 +177,9 @@ ipb_control_build_kill(int64_t id)
     return ipb_json_writer_finish(writer, NULL);
 }
 
-char *
-ipb_control_build_pipes(int64_t id, uint64_t out, uint64_t err)
+static char *
+finish_with_inodes(IpbJsonWriter *writer, uint64_t out, uint64_t err)
 {
-    IpbJsonWriter *writer = begin_packet("pipes", id);
     ipb_json_key(writer, "inodes");
     ipb_json_begin_array(writer);
     ipb_json_write_int(writer, (int64_t) out);
@@ -187,4 +187,18 @@ ipb_control_build_pipes(int64_t id, uint64_t out, uint64_t err)
     ipb_json_end_array(writer);
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
+}
+
+char *
+ipb_control_build_pipes(int64_t id, uint64_t out, uint64_t err)
+{
+    return finish_with_inodes(begin_packet("pipes", id), out, err);
+}
+
+char *
+ipb_control_build_adopt(int64_t id, int64_t pid, uint64_t out, uint64_t err)
+{
+    IpbJsonWriter *writer = begin_packet("adopt", id);
+    ipb_json_member_int(writer, "pid", pid);
+    return finish_with_inodes(writer, out, err);
 }

@@ -40,11 +40,13 @@ bool ipb_control_parse(const char *packet, size_t size, IpbControlMessage *ret_m
 void ipb_control_clear(IpbControlMessage *message);
 
 /* Packets for the forkserver; the caller frees them. @entrance: the library by which kernels enter
- * sandboxes, or NULL. */
+ * sandboxes, or NULL. @branching: the one by which they fork branches, or NULL. */
 char *ipb_control_build_configure(const char *const *preload, const char *stub_directory,
-                                  const char *entrance);
+                                  const char *entrance, const char *branching);
 char *ipb_control_build_fork(int64_t id, bool is_sandboxed);
 char *ipb_control_build_kill(int64_t id);
+/* A kernel has forked a branch of itself, with this pid and the pipes with these inode numbers. */
+char *ipb_control_build_adopt(int64_t id, int64_t pid, uint64_t out, uint64_t err);
 /* The kernel has new pipes, with these inode numbers. */
 char *ipb_control_build_pipes(int64_t id, uint64_t out, uint64_t err);
 

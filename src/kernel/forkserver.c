@@ -78,7 +78,7 @@ typedef enum {
 struct IpbForkserver {
     int references;
     IpbLoop *loop;
-    char *python, *script, *stub_directory, *entrance;
+    char *python, *script, *stub_directory, *entrance, *branching;
     char **preload;
     char **env; /* of the process; a copy, because another thread may change ours later */
     unsigned start_timeout_ms;
@@ -132,6 +132,7 @@ ipb_forkserver_new(IpbLoop *loop, const IpbForkserverOptions *options)
     forkserver->script = g_build_filename(options->host_directory, "forkserver.py", NULL);
     forkserver->stub_directory = g_build_filename(options->host_directory, "stub", NULL);
     forkserver->entrance = g_strdup(options->entrance);
+    forkserver->branching = g_strdup(options->branching);
     forkserver->preload = g_strdupv((char **) options->preload);
     forkserver->env = ipb_forkserver_env();
     forkserver->start_timeout_ms =
@@ -749,9 +750,9 @@ spawn(IpbForkserver *forkserver, GError **error)
         ipb_child_spawn(forkserver->loop, &options, on_child_exit, forkserver, error);
     if (forkserver->child == NULL)
         return false;
-    g_autofree char *configure =
-        ipb_control_build_configure((const char *const *) forkserver->preload,
-                                    forkserver->stub_directory, forkserver->entrance);
+    g_autofree char *configure = ipb_control_build_configure(
+        (const char *const *) forkserver->preload, forkserver->stub_directory, forkserver->entrance,
+        forkserver->branching);
     if (ipb_fd_send(forkserver->control_fd, configure, strlen(configure), NULL, 0) < 0)
         return ipb_error_set_errno(error, errno, "cannot configure the forkserver");
     return true;
@@ -841,15 +842,20 @@ keep_sandbox(IpbFork *fork, const IpbForkSandbox *sandbox, GError **error)
     return true;
 }
 
-IpbFork *
-ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox, IpbForkFunc on_forked_func,
-             IpbForkExitFunc on_exit, void *data)
+int64_t
+ipb_forkserver_make_id(IpbForkserver *forkserver)
+{
+    return ++forkserver->last_id;
+}
+
+static IpbFork *
+new_fork(IpbForkserver *forkserver, IpbForkFunc on_forked_func, IpbForkExitFunc on_exit, void *data)
 {
     IpbFork *fork = g_new0(IpbFork, 1);
     *fork = (IpbFork){
         .forkserver = ipb_forkserver_ref(forkserver),
         .has_owner = true,
-        .id = ++forkserver->last_id,
+        .id = ipb_forkserver_make_id(forkserver),
         .on_forked = on_forked_func,
         .on_exit = on_exit,
         .data = data,
@@ -859,6 +865,14 @@ ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox, IpbForkFu
         .sandbox_fds = {-1, -1, -1},
     };
     g_hash_table_insert(forkserver->forks, &fork->id, fork);
+    return fork;
+}
+
+IpbFork *
+ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox, IpbForkFunc on_forked_func,
+             IpbForkExitFunc on_exit, void *data)
+{
+    IpbFork *fork = new_fork(forkserver, on_forked_func, on_exit, data);
     g_autoptr(GError) error = NULL;
     if (forkserver->state == IPB_FORKSERVER_STOPPING)
         g_set_error(&error, IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
@@ -874,6 +888,32 @@ ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox, IpbForkFu
     }
     push_id(&forkserver->waiting, fork->id);
     ipb_forkserver_start(forkserver);
+    flush_forks(forkserver);
+    return fork;
+}
+
+IpbFork *
+ipb_fork_adopt(IpbForkserver *forkserver, pid_t pid, const int pipes[2], IpbForkFunc on_forked_func,
+               IpbForkExitFunc on_exit, void *data)
+{
+    IpbFork *fork = new_fork(forkserver, on_forked_func, on_exit, data);
+    struct stat status[2];
+    g_autoptr(GError) error = NULL;
+    if (forkserver->state != IPB_FORKSERVER_READY)
+        g_set_error(&error, IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
+                    "the forkserver of the branch has ended");
+    else if (g_queue_get_length(&forkserver->packets) >= MAX_WAITING)
+        g_set_error(&error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT, "%d requests wait for the forkserver",
+                    MAX_WAITING);
+    else if (fstat(pipes[0], &status[0]) < 0 || fstat(pipes[1], &status[1]) < 0)
+        ipb_error_set_errno(&error, errno, "cannot examine the pipes of the branch");
+    if (error != NULL) {
+        fail_fork(fork, error);
+        return fork;
+    }
+    fork->state = FORK_ASKED;
+    g_queue_push_tail(&forkserver->packets,
+                      ipb_control_build_adopt(fork->id, pid, status[0].st_ino, status[1].st_ino));
     flush_forks(forkserver);
     return fork;
 }
@@ -963,6 +1003,7 @@ ipb_forkserver_unref(IpbForkserver *forkserver)
     g_free(forkserver->script);
     g_free(forkserver->stub_directory);
     g_free(forkserver->entrance);
+    g_free(forkserver->branching);
     ipb_loop_unref(forkserver->loop);
     g_free(forkserver);
 }

@@ -22,6 +22,8 @@ typedef struct {
     /* The library by which kernels enter sandboxes. With it, nothing runs that a sandbox could have
      * written (python -S). NULL: no kernel is in a sandbox. */
     const char *entrance;
+    /* The library by which kernels fork branches of themselves; NULL: they cannot. */
+    const char *branching;
     /* 0: 60 s */
     unsigned start_timeout_ms;
 } IpbForkserverOptions;
@@ -74,6 +76,13 @@ const char *const *ipb_forkserver_preload_failures(IpbForkserver *forkserver);
  * gone. */
 IpbFork *ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox,
                       IpbForkFunc on_forked, IpbForkExitFunc on_exit, void *data);
+/* An id for a kernel that is forked by other means: no fork has it. */
+int64_t ipb_forkserver_make_id(IpbForkserver *forkserver);
+/* As ipb_fork_new() for a branch: process @pid, which a kernel of this forkserver has forked. Its
+ * wire and its pipes exist already: those of @on_forked are -1. @pipes: our ends of its pipes for
+ * stdout and stderr, borrowed for the call. */
+IpbFork *ipb_fork_adopt(IpbForkserver *forkserver, pid_t pid, const int pipes[2],
+                        IpbForkFunc on_forked, IpbForkExitFunc on_exit, void *data);
 /* Sends SIGKILL to the process and everything it started; on_exit reports the end. */
 void ipb_fork_kill(IpbFork *fork);
 /* The process has new pipes, @fds: processes that it leaves behind are found by them. */

@@ -138,6 +138,13 @@ ipb_kernel_report_late_output(IpbKernel *kernel)
 }
 
 bool
+ipb_kernel_fork(IpbKernel *kernel, IpbKernel *branch, const IpbBranchOptions *options,
+                IpbBranchedFunc func, void *data, GError **error)
+{
+    return kernel->ops->fork(kernel, branch, options, func, data, error);
+}
+
+bool
 ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode)
 {
     return kernel->ops->has_socket(kernel, inode);

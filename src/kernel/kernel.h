@@ -33,19 +33,24 @@ typedef struct {
 } IpbKernelRules;
 
 /* What the owner of a kernel does about its sandboxes. Each process of the kernel has a sandbox of
- * its own, which is made before the process and ends with it. */
+ * its own, which is made before the process. Only a branch lives in the sandbox of its forerunner.
+ * A sandbox ends with the last process in it. */
 typedef struct {
     /* Returns the plan for a process that is about to start. If it returns NULL with @error, the
      * process does not start. The caller owns the plan. */
     IpbSandboxPlan *(*make_plan)(void *data, GError **error);
     /* The sandbox is ready: its listeners, in the order of plan->listeners. The receiver owns
-     * them. */
-    void (*on_listeners)(const int *listeners, size_t n_listeners, void *data);
+     * them. Returns what serves them, the reach, which may live longer than @data: */
+    void *(*take_listeners)(const int *listeners, size_t n_listeners, void *data);
+    /* The sandbox has ended. */
+    void (*free_reach)(void *reach);
+    /* A branch lives in the sandbox. @data: of the functions for its own later sandboxes. */
+    void (*join)(void *reach, void *data);
     /* The sandbox refused a call. Texts in @denial are untrusted. It is called before the events of
      * the cell that follow the call. */
-    void (*on_denied)(const IpbSandboxDenial *denial, void *data);
+    void (*on_denied)(const IpbSandboxDenial *denial, void *reach);
     /* As in IpbSandboxOptions. Called for each sandbox. */
-    void (*on_unnamed)(const char *why, void *data);
+    void (*on_unnamed)(const char *why, void *reach);
     void *data;
 } IpbKernelSandboxFuncs;
 
@@ -95,6 +100,21 @@ typedef struct {
  * CANCELLED: the kernel ended, was reset or stopped. SERVER: the kernel's own reason. */
 typedef void (*IpbKernelReplyFunc)(const IpbJson *result, const GError *error, void *data);
 
+/* How a branch is made. */
+typedef struct {
+    /* with has_seed: its random generators are seeded; else it continues with the same numbers */
+    int64_t seed;
+    bool has_seed;
+    /* For calls of tools by the forerunner, which needed none before; NULL: nothing changes */
+    const char *token;
+} IpbBranchOptions;
+
+/* The end of a fork, from the loop. On success the branch is ready, and @warnings says what it
+ * shares with its forerunner or lacks: texts for people, NULL-terminated, borrowed. Errors:
+ * REFUSED: the kernel cannot be branched now, and the text says why; KERNEL_DIED; CANCELLED: the
+ * branch was stopped or reset. */
+typedef void (*IpbBranchedFunc)(const char *const *warnings, const GError *error, void *data);
+
 typedef struct {
     void (*start)(IpbKernel *kernel);
     bool (*execute)(IpbKernel *kernel, const IpbKernelCode *code, uint64_t cell, GError **error);
@@ -108,6 +128,8 @@ typedef struct {
     void (*set_paused)(IpbKernel *kernel, bool paused);
     void (*report_late_output)(IpbKernel *kernel);
     bool (*has_socket)(const IpbKernel *kernel, uint64_t inode);
+    bool (*fork)(IpbKernel *kernel, IpbKernel *branch, const IpbBranchOptions *options,
+                 IpbBranchedFunc func, void *data, GError **error);
     void (*free)(IpbKernel *kernel);
 } IpbKernelOps;
 
@@ -159,6 +181,14 @@ void ipb_kernel_report_late_output(IpbKernel *kernel);
 /* Whether its process, or one that descends from it, holds the socket with this inode; see
  * base/descendants.h. */
 bool ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode);
+/* Makes @branch, which has no process yet, a branch of @kernel: its first process is a fork of the
+ * live one, with its state, between two cells. Both are of the same provider, which has
+ * IPB_KERNEL_CAN_BE_FORKED, and @branch has the options of @kernel but for its environment. Later
+ * processes of it are fresh ones. @func is called once, unless @branch is freed before. Cells may
+ * be given to the branch at once. Returns false with @error: BUSY: a cell runs; INVALID: @kernel
+ * has no process. */
+bool ipb_kernel_fork(IpbKernel *kernel, IpbKernel *branch, const IpbBranchOptions *options,
+                     IpbBranchedFunc func, void *data, GError **error);
 /* Kills and reaps what is left. */
 void ipb_kernel_free(IpbKernel *kernel);
 

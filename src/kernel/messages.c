@@ -20,6 +20,9 @@
 /* Of the payload of a cell: its items, and its bytes of JSON. */
 #define MAX_PAYLOAD_ITEMS 16
 #define MAX_TRACEBACK_PARTS 1000
+/* Reasons and warnings of a branch, and the characters of each. */
+#define MAX_BRANCH_TEXTS 32
+#define MAX_BRANCH_TEXT 500
 #define MAX_PAYLOAD_SIZE (8u * 1024 * 1024)
 
 static const char *
@@ -67,6 +70,10 @@ type_name(IpbFrameType type)
         return "pipes_wanted";
     case IPB_FRAME_PIPES_TAKEN:
         return "pipes_taken";
+    case IPB_FRAME_BRANCH:
+        return "branch";
+    case IPB_FRAME_BRANCHED:
+        return "branched";
     }
     return "?";
 }
@@ -371,6 +378,31 @@ parse_reply(IpbMessage *message, GError **error)
     return true;
 }
 
+/* Texts of the kernel are shown to people: they are cut, and made valid. */
+static bool
+parse_branched(IpbMessage *message, GError **error)
+{
+    g_autoptr(GStrvBuilder) texts = g_strv_builder_new();
+    unsigned n_texts = 0;
+    if (!parse_id(message, error))
+        return false;
+    if (ipb_json_get_int64(root(message), "pid", &message->branch_pid) &&
+        (message->branch_pid <= 0 || message->branch_pid > INT32_MAX))
+        return set_breach(message, "with a \"pid\" that no process has", error);
+    const char *name = message->branch_pid > 0 ? "warnings" : "reasons";
+    IPB_JSON_FOREACH (item, ipb_json_get(root(message), name)) {
+        const char *text = ipb_json_string(item, NULL);
+        if (text == NULL || ++n_texts > MAX_BRANCH_TEXTS)
+            continue;
+        g_autofree char *valid = g_utf8_make_valid(text, -1);
+        if (g_utf8_strlen(valid, -1) > MAX_BRANCH_TEXT)
+            *g_utf8_offset_to_pointer(valid, MAX_BRANCH_TEXT) = '\0';
+        g_strv_builder_add(texts, valid);
+    }
+    message->texts = g_strv_builder_end(texts);
+    return true;
+}
+
 static bool
 parse_hello(IpbMessage *message, GError **error)
 {
@@ -410,6 +442,8 @@ parse_content(IpbMessage *message, GError **error)
     case IPB_FRAME_PIPES_WANTED:
     case IPB_FRAME_PIPES_TAKEN:
         return true;
+    case IPB_FRAME_BRANCHED:
+        return parse_branched(message, error);
     case IPB_FRAME_START:
     case IPB_FRAME_EXECUTE:
     case IPB_FRAME_SHUTDOWN:
@@ -417,6 +451,7 @@ parse_content(IpbMessage *message, GError **error)
     case IPB_FRAME_INPUT:
     case IPB_FRAME_COMM_TO_KERNEL:
     case IPB_FRAME_PIPES:
+    case IPB_FRAME_BRANCH:
         break;
     }
     return set_breach(message, "that only the core sends", error);
@@ -426,7 +461,7 @@ static bool
 parse_cell(IpbMessage *message, GError **error)
 {
     if (message->type == IPB_FRAME_HELLO || message->type == IPB_FRAME_REPLY ||
-        message->type == IPB_FRAME_PIPES_TAKEN)
+        message->type == IPB_FRAME_PIPES_TAKEN || message->type == IPB_FRAME_BRANCHED)
         return true;
     int64_t cell;
     if (!ipb_json_get_int64(root(message), "cell", &cell) || cell < 0)
@@ -464,6 +499,7 @@ ipb_message_clear(IpbMessage *message)
     for (size_t i = 0; i < message->n_buffers; i++)
         g_free((char *) message->buffers[i].start);
     g_free(message->buffers);
+    g_strfreev(message->texts);
     ipb_json_doc_free(message->document);
     *message = (IpbMessage){0};
 }
@@ -621,6 +657,17 @@ ipb_message_build_pipes(bool has_pipes, size_t *ret_size)
 {
     const char *payload = has_pipes ? "{\"pipes\":true}" : "{\"pipes\":false}";
     return ipb_frame_build(IPB_FRAME_PIPES, payload, strlen(payload), ret_size, NULL);
+}
+
+char *
+ipb_message_build_branch(uint64_t id, const char *token, size_t *ret_size)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "id", (int64_t) id);
+    ipb_json_member_string(writer, "token", token);
+    ipb_json_end_object(writer);
+    return finish_frame(IPB_FRAME_BRANCH, writer, ret_size, NULL);
 }
 
 char *

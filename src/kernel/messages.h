@@ -16,13 +16,17 @@
 /* The content of a frame. The texts and values of the event live as long as the message. */
 typedef struct {
     IpbFrameType type;
-    IpbEvent event; /* not for HELLO, REPLY and PIPES_TAKEN; cell 0: belongs to no cell */
+    /* not for HELLO, REPLY, PIPES_TAKEN and BRANCHED; cell 0: belongs to no cell */
+    IpbEvent event;
     IpbJsonDoc *document;
-    uint64_t request; /* REPLY: which, and its result (any value) or the error's text; INPUT_* */
+    /* REPLY: which, and its result (any value) or the error's text; INPUT_*; BRANCHED */
+    uint64_t request;
     const IpbJson *result;
     const char *error;
-    IpbComm comm;   /* of the event COMM */
-    char *owned[4]; /* texts that had to be changed */
+    int64_t branch_pid; /* BRANCHED: of the branch; 0: it was refused, for the reasons in @texts */
+    char **texts;       /* BRANCHED: reasons or warnings; UTF-8, owned */
+    IpbComm comm;       /* of the event COMM */
+    char *owned[4];     /* texts that had to be changed */
     unsigned n_owned;
     IpbSpan *buffers; /* of the comm, each of them owned */
     size_t n_buffers;
@@ -57,6 +61,9 @@ char *ipb_message_build_input(uint64_t id, const char *value, const char *why, s
                               GError **error);
 /* @has_pipes: two descriptors come with the frame; else the kernel keeps the pipes that it has. */
 char *ipb_message_build_pipes(bool has_pipes, size_t *ret_size);
+/* Three descriptors come with it: the wire of the branch, and its pipes for stdout and stderr.
+ * @token: of the forerunner, for calls of tools, or NULL. */
+char *ipb_message_build_branch(uint64_t id, const char *token, size_t *ret_size);
 char *ipb_message_build_shutdown(size_t *ret_size);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbMessage, ipb_message_clear)

@@ -80,6 +80,8 @@ typedef struct {
     uint64_t input; /* 0: none */
     uint64_t last_input;
     uint64_t input_in_process;
+    IpbBranchedFunc branched; /* of a branch that is being made; or NULL */
+    void *branched_data;
 } NativeKernel;
 
 static const char *
@@ -348,6 +350,25 @@ schedule_turn(NativeKernel *kernel)
         kernel->turn_timer = ipb_timer_new(kernel->loop, 0, on_turn, kernel);
 }
 
+/* --- branches --------------------------------------------------------------------------------- */
+
+static void
+report_branched(NativeKernel *kernel)
+{
+    if (kernel->branched != NULL)
+        g_steal_pointer (&kernel->branched)(ipb_process_warnings(kernel->process), NULL,
+                                            kernel->branched_data);
+}
+
+static void
+fail_branch(NativeKernel *kernel, IpyboxError code, const char *cause)
+{
+    if (kernel->branched == NULL)
+        return;
+    g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, (int) code, cause);
+    g_steal_pointer (&kernel->branched)(NULL, error, kernel->branched_data);
+}
+
 /* --- the process ------------------------------------------------------------------------------ */
 
 static void start_process(NativeKernel *kernel);
@@ -359,7 +380,9 @@ on_hello(void *data)
     if (kernel->state == STATE_DYING)
         return;
     set_state(kernel, STATE_IDLE);
-    kernel->last_count = 0;
+    if (kernel->branched == NULL)
+        kernel->last_count = 0;
+    report_branched(kernel);
     report_ready(kernel);
     if (is_ready(kernel))
         ipb_requests_send(kernel->requests, send_request, kernel);
@@ -571,10 +594,14 @@ on_process_end(const char *cause, void *data)
     bool is_expected = kernel->is_stopping || kernel->is_resetting;
     bool is_restarting = kernel->is_resetting, was_stopping = kernel->is_stopping;
     bool has_lost_state = kernel->first_cell != 0;
+    IpyboxError branch_error = is_expected                               ? IPYBOX_ERROR_CANCELLED
+                               : ipb_process_is_refused(kernel->process) ? IPYBOX_ERROR_REFUSED
+                                                                         : IPYBOX_ERROR_KERNEL_DIED;
     g_clear_pointer(&kernel->process, ipb_process_free);
     kernel->is_stopping = kernel->is_resetting = false;
     kernel->first_cell = 0;
     set_state(kernel, STATE_STOPPED);
+    fail_branch(kernel, branch_error, cause);
     if (kernel->cell != 0 && kernel->lost_cause != NULL) {
         lose_cell(kernel, kernel->lost_cause);
     } else if (is_cell_running(kernel)) {
@@ -601,9 +628,8 @@ on_process_end(const char *cause, void *data)
     report_stopped(kernel);
 }
 
-/* Does nothing if there is one. */
 static void
-start_process(NativeKernel *kernel)
+make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOptions *branch)
 {
     static const IpbProcessFuncs funcs = {
         .on_hello = on_hello,
@@ -612,22 +638,30 @@ start_process(NativeKernel *kernel)
         .on_notice = on_notice,
         .on_end = on_process_end,
     };
-    if (kernel->process != NULL)
-        return;
     IpbProcessOptions options = {
         .env = (const char *const *) kernel->env,
         .cwd = kernel->cwd,
         .path = (const char *const *) kernel->path,
-        .has_seed = kernel->has_seed,
-        .seed = kernel->seed,
+        .has_seed = branch != NULL ? branch->has_seed : kernel->has_seed,
+        .seed = branch != NULL ? branch->seed : kernel->seed,
         .rules = kernel->rules,
         .init_timeout_ms = kernel->init_timeout_ms,
         .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
+        .forerunner = forerunner,
+        .forerunner_token = branch != NULL ? branch->token : NULL,
     };
     kernel->process = ipb_process_new(kernel->loop, kernel->forkserver, &options, &funcs, kernel);
     ipb_process_set_paused(kernel->process, kernel->is_paused);
     kernel->late_size_at_start = ipb_late_output_size(&kernel->late);
     set_state(kernel, STATE_STARTING);
+}
+
+/* Does nothing if there is one. */
+static void
+start_process(NativeKernel *kernel)
+{
+    if (kernel->process == NULL)
+        make_process(kernel, NULL, NULL);
 }
 
 /* --- interrupting ----------------------------------------------------------------------------- */
@@ -818,6 +852,33 @@ has_socket(const IpbKernel *base, uint64_t inode)
     return kernel->process != NULL && ipb_process_has_socket(kernel->process, inode);
 }
 
+static bool
+fork_kernel(IpbKernel *base, IpbKernel *branch_base, const IpbBranchOptions *options,
+            IpbBranchedFunc func, void *data, GError **error)
+{
+    const NativeKernel *kernel = (const NativeKernel *) base;
+    NativeKernel *branch = (NativeKernel *) branch_base;
+    g_return_val_if_fail(branch->process == NULL && branch->forkserver == kernel->forkserver,
+                         false);
+    if (kernel->cell != 0 || is_ready(kernel) != (kernel->state == STATE_IDLE)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                            "a cell runs: a kernel can be branched between cells only");
+        return false;
+    }
+    if (kernel->state != STATE_IDLE) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "there is no kernel process to branch: start it, or run a cell first");
+        return false;
+    }
+    branch->base.last_cell = base->last_cell;
+    branch->first_cell = kernel->first_cell;
+    branch->last_count = kernel->last_count;
+    branch->branched = func;
+    branch->branched_data = data;
+    make_process(branch, kernel->process, options);
+    return true;
+}
+
 static void
 free_kernel(IpbKernel *base)
 {
@@ -853,6 +914,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
         .set_paused = set_paused,
         .report_late_output = report_late_output,
         .has_socket = has_socket,
+        .fork = fork_kernel,
         .free = free_kernel,
     };
     NativeKernel *kernel = g_new0(NativeKernel, 1);

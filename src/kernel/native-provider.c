@@ -19,14 +19,18 @@ typedef struct {
     void *stopped_data;
 } NativeProvider;
 
+/* Without the library, which an incomplete installation lacks, kernels refuse to be branched and
+ * say why. */
 static IpbForkserver *
 new_forkserver(const NativeProvider *provider, const char *entrance)
 {
+    g_autofree char *branching = ipb_sandbox_find_entry_library(NULL);
     IpbForkserverOptions options = {
         .python = provider->python,
         .host_directory = provider->host_directory,
         .preload = (const char *const *) provider->preload,
         .entrance = entrance,
+        .branching = branching,
     };
     return ipb_forkserver_new(provider->loop, &options);
 }
@@ -99,8 +103,9 @@ ipb_native_provider_new(IpbLoop *loop, const IpbNativeProviderOptions *options)
 {
     static const IpbKernelProviderOps ops = {
         .name = "native",
-        .capabilities = IPB_KERNEL_CAN_BE_SANDBOXED | IPB_KERNEL_HAS_TOOL_STUBS |
-                        IPB_KERNEL_ORDERS_OUTPUT | IPB_KERNEL_TAKES_RULES | IPB_KERNEL_PRELOADS,
+        .capabilities = IPB_KERNEL_CAN_BE_SANDBOXED | IPB_KERNEL_CAN_BE_FORKED |
+                        IPB_KERNEL_HAS_TOOL_STUBS | IPB_KERNEL_ORDERS_OUTPUT |
+                        IPB_KERNEL_TAKES_RULES | IPB_KERNEL_PRELOADS,
         .make_kernel = make_kernel,
         .start = start,
         .stop = stop,

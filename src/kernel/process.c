@@ -19,15 +19,18 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/child.h"
 #include "base/descendants.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "kernel/child-output.h"
 #include "kernel/marker.h"
 #include "kernel/output.h"
+#include "kernel/walls.h"
 #include "sandbox/sandbox.h"
 
 /* Not SIGINT again; see docs/internals/kernel-wire.md. */
@@ -36,6 +39,8 @@
 #define FORK_TIMEOUT_MS 180000
 /* From a death to the forkserver's report on how it happened. */
 #define EXIT_WAIT_MS 2000
+/* From the request for a branch to the answer of its forerunner, whose page tables are copied. */
+#define BRANCH_TIMEOUT_MS 30000
 /* From the end of the wire until the process is killed: a kernel without a wire is of no use. */
 #define CLOSED_WIRE_GRACE_MS 1000
 /* Frames that wait to be written. */
@@ -60,7 +65,9 @@ struct IpbProcess {
     IpbKernelRules rules;
     unsigned init_timeout_ms;
     IpbKernelSandboxFuncs sandboxing;
-    IpbSandbox *sandbox; /* NULL: none; what is in it dies with it */
+    IpbWalls *walls;     /* NULL: none, or left */
+    bool is_walls_child; /* pid 1 of the sandbox has adopted it, and reports its end */
+    int64_t id;          /* of the kernel; 0: no process has it yet */
     IpbForkserver *forkserver;
     IpbFork *fork;
     pid_t pid; /* 0: not forked yet */
@@ -81,6 +88,15 @@ struct IpbProcess {
     bool is_wire_closed; /* by the kernel, dead or alive */
     bool has_broken_protocol;
     bool is_killed, is_finished, is_exited, waits_for_exit;
+    /* As the forerunner of branches. */
+    GPtrArray *branches; /* IpbProcess, borrowed: they wait for the answer */
+    uint64_t last_branch;
+    /* As a branch. */
+    IpbProcess *forerunner;            /* borrowed, until it has answered; or NULL */
+    uint64_t branch;                   /* its number there */
+    int wire_fd, stdout_fd, stderr_fd; /* our ends, until it is adopted; or -1 */
+    char **warnings;
+    bool is_refused;
 };
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -109,12 +125,21 @@ check_end(IpbProcess *process)
         process->end_timer = ipb_timer_new(process->loop, 0, on_end_timer, process);
 }
 
+/* The last process takes the sandbox and what is in it with it. */
+static void
+leave_walls(IpbProcess *process)
+{
+    if (process->walls != NULL)
+        ipb_walls_leave(g_steal_pointer(&process->walls), process, process->id);
+}
+
 static void
 on_exit_timer(void *data)
 {
     IpbProcess *process = data;
     g_clear_pointer(&process->exit_timer, ipb_timer_free);
     process->waits_for_exit = false;
+    leave_walls(process);
     check_end(process);
 }
 
@@ -137,6 +162,31 @@ set_cause(IpbProcess *process, const char *cause)
         process->cause = g_strdup(cause);
 }
 
+static void fail_start(IpbProcess *process, const char *cause);
+
+/* The forerunner answers no more. */
+static void
+fail_branches(IpbProcess *process)
+{
+    while (process->branches->len > 0) {
+        IpbProcess *branch = g_ptr_array_steal_index(process->branches, 0);
+        branch->forerunner = NULL;
+        fail_start(branch, "the kernel ended before it was branched");
+    }
+}
+
+/* The branch does not wait for its forerunner any more. */
+static void
+forget_forerunner(IpbProcess *branch)
+{
+    if (branch->forerunner != NULL)
+        g_ptr_array_remove(branch->forerunner->branches, branch);
+    branch->forerunner = NULL;
+    ipb_fd_close(&branch->wire_fd);
+    ipb_fd_close(&branch->stdout_fd);
+    ipb_fd_close(&branch->stderr_fd);
+}
+
 static void
 end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
 {
@@ -147,18 +197,21 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
     }
     process->state = IPB_PROCESS_ENDING;
     process->waits_for_exit = waits_for_exit;
+    fail_branches(process);
+    forget_forerunner(process);
     ipb_pausable_timer_unset(&process->init_timer);
     g_clear_pointer(&process->fork_timer, ipb_timer_free);
     g_clear_pointer(&process->kill_timer, ipb_timer_free);
     g_clear_pointer(&process->pidfd_watch, ipb_watch_free);
-    if (process->sandbox != NULL) {
-        ipb_sandbox_report_denials(process->sandbox);
+    if (process->walls != NULL) {
+        ipb_sandbox_report_denials(ipb_walls_sandbox(process->walls));
         /* If a sandbox fails, it kills what is in it. */
-        const GError *failure = ipb_sandbox_failure(process->sandbox);
+        const GError *failure = ipb_sandbox_failure(ipb_walls_sandbox(process->walls));
         if (failure != NULL)
             set_cause(process, failure->message);
     }
-    g_clear_pointer(&process->sandbox, ipb_sandbox_free);
+    if (!process->is_walls_child || !waits_for_exit || process->is_exited)
+        leave_walls(process);
     if (waits_for_exit)
         process->exit_timer = ipb_timer_new(process->loop, EXIT_WAIT_MS, on_exit_timer, process);
     if (process->output != NULL)
@@ -204,12 +257,15 @@ on_exit_report(int wait_status, const char *cause, void *data)
     IpbProcess *process = data;
     process->is_exited = true;
     g_autofree char *limit =
-        process->sandbox != NULL ? ipb_sandbox_describe_limit(process->sandbox, wait_status) : NULL;
+        process->walls != NULL
+            ? ipb_sandbox_describe_limit(ipb_walls_sandbox(process->walls), wait_status)
+            : NULL;
     process->exit_cause = limit != NULL ? g_strdup_printf("%s: %s", cause, limit) : g_strdup(cause);
     /* If the forkserver is gone, only we can kill it. */
     if (process->pidfd >= 0)
         ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
     end_process(process, /* with_frames= */ true, /* waits_for_exit= */ true);
+    leave_walls(process);
 }
 
 /* --- callbacks of the collector --------------------------------------------------------------- */
@@ -303,7 +359,7 @@ on_pipes_wanted(IpbProcess *process, uint64_t cell)
     ipb_output_expect_pipes(process->output, cell);
     bool is_full = ipb_output_has_too_many_pipes(process->output);
     bool is_sent = !is_full && make_pipes(process, theirs) && send_pipes(process, theirs);
-    if (is_sent && process->sandbox == NULL)
+    if (is_sent && process->fork != NULL && process->walls == NULL)
         ipb_fork_add_pipes(process->fork, theirs);
     ipb_fd_close(&theirs[0]);
     ipb_fd_close(&theirs[1]);
@@ -333,6 +389,60 @@ on_pipes_taken(IpbProcess *process, uint32_t marker)
         ipb_process_kill(process, error->message);
 }
 
+/* --- branches --------------------------------------------------------------------------------- */
+
+static void on_forked(const IpbForkedProcess *forked, const GError *error, void *data);
+
+static IpbProcess *
+take_branch(IpbProcess *process, uint64_t number)
+{
+    for (guint i = 0; i < process->branches->len; i++) {
+        IpbProcess *branch = g_ptr_array_index(process->branches, i);
+        if (branch->branch != number)
+            continue;
+        g_ptr_array_remove_index(process->branches, i);
+        branch->forerunner = NULL;
+        return branch;
+    }
+    return NULL;
+}
+
+static void
+refuse_branch(IpbProcess *branch, const char *const *reasons)
+{
+    g_autofree char *joined = g_strjoinv("; ", (char **) reasons);
+    g_autofree char *cause = g_strdup_printf("the kernel cannot be branched: %s",
+                                             joined[0] != '\0' ? joined : "it gives no reason");
+    branch->is_refused = true;
+    fail_start(branch, cause);
+}
+
+/* If the branch is not wanted any more, its wire is closed, and it ends. */
+static void
+on_branched(IpbProcess *process, const IpbMessage *message)
+{
+    IpbProcess *branch = take_branch(process, message->request);
+    if (branch == NULL) {
+        if (message->request > process->last_branch)
+            end_by_breach(process, "a branch that was not requested");
+        return;
+    }
+    if (message->branch_pid == 0) {
+        refuse_branch(branch, (const char *const *) message->texts);
+        return;
+    }
+    branch->warnings = g_strdupv(message->texts);
+    if (branch->walls != NULL) {
+        g_autoptr(GError) error = NULL;
+        if (!ipb_walls_adopt(branch->walls, branch, (pid_t) message->branch_pid, &error))
+            fail_start(branch, error->message);
+        return;
+    }
+    const int pipes[2] = {branch->stdout_fd, branch->stderr_fd};
+    branch->fork = ipb_fork_adopt(branch->forkserver, (pid_t) message->branch_pid, pipes, on_forked,
+                                  on_exit_report, branch);
+}
+
 /* --- frames ----------------------------------------------------------------------------------- */
 
 static void
@@ -357,11 +467,13 @@ on_frame(const IpbFrame *frame, void *data)
         on_pipes_wanted(process, message.event.cell);
     } else if (message.type == IPB_FRAME_PIPES_TAKEN) {
         on_pipes_taken(process, frame->marker);
+    } else if (message.type == IPB_FRAME_BRANCHED) {
+        on_branched(process, &message);
     } else {
         /* What was refused before is a reason for this error, or belongs to the cell that ends. */
-        if (process->sandbox != NULL &&
+        if (process->walls != NULL &&
             (message.type == IPB_FRAME_ERROR || message.type == IPB_FRAME_DONE))
-            ipb_sandbox_report_denials(process->sandbox);
+            ipb_sandbox_report_denials(ipb_walls_sandbox(process->walls));
         if (!process->funcs.on_message(&message, &error, process->data))
             end_by_breach(process, error->message);
     }
@@ -519,6 +631,19 @@ close_fds(const IpbForkedProcess *forked)
         ipb_fd_close(&fds[i]);
 }
 
+/* A branch has its channels already. */
+static IpbForkedProcess
+add_channels(IpbProcess *process, const IpbForkedProcess *forked)
+{
+    IpbForkedProcess whole = *forked;
+    if (process->wire_fd < 0)
+        return whole;
+    whole.wire_fd = ipb_fd_steal(&process->wire_fd);
+    whole.stdout_fd = ipb_fd_steal(&process->stdout_fd);
+    whole.stderr_fd = ipb_fd_steal(&process->stderr_fd);
+    return whole;
+}
+
 static void
 on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
 {
@@ -527,21 +652,23 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
     if (forked == NULL) {
         /* A failure of the sandbox comes first: it kills the process that enters the sandbox. */
         const GError *failure =
-            process->sandbox != NULL ? ipb_sandbox_failure(process->sandbox) : NULL;
+            process->walls != NULL ? ipb_sandbox_failure(ipb_walls_sandbox(process->walls)) : NULL;
         fail_start(process, failure != NULL ? failure->message : error->message);
         return;
     }
-    process->pid = forked->pid;
-    process->pidfd = forked->pidfd;
+    const IpbForkedProcess whole = add_channels(process, forked);
+    process->id = whole.id;
+    process->pid = whole.pid;
+    process->pidfd = whole.pidfd;
     if (process->state != IPB_PROCESS_FORKING) { /* killed since the request */
-        close_fds(forked);
+        close_fds(&whole);
         return;
     }
     process->state = IPB_PROCESS_GREETING;
     g_autoptr(GError) channel_error = NULL;
-    if ((process->sandbox != NULL &&
-         !ipb_sandbox_add_process(process->sandbox, forked->pid, &channel_error)) ||
-        !open_channels(process, forked, &channel_error)) {
+    if ((process->walls != NULL &&
+         !ipb_sandbox_add_process(ipb_walls_sandbox(process->walls), whole.pid, &channel_error)) ||
+        !open_channels(process, &whole, &channel_error)) {
         ipb_process_kill(process, channel_error->message);
         return;
     }
@@ -551,11 +678,10 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
 /* --- the sandbox ------------------------------------------------------------------------------ */
 
 static void
-on_sandbox_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data)
+on_walls_ready(void *data)
 {
     IpbProcess *process = data;
-    process->sandboxing.on_listeners(listeners, n_listeners, process->sandboxing.data);
-    const IpbSandboxEntry entry = ipb_sandbox_entry(sandbox);
+    const IpbSandboxEntry entry = ipb_sandbox_entry(ipb_walls_sandbox(process->walls));
     IpbForkSandbox place = {
         .init_pidfd = entry.fds[0],
         .plan_fd = entry.fds[1],
@@ -565,30 +691,48 @@ on_sandbox_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, 
 }
 
 static void
-on_sandbox_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
+on_walls_end(const char *cause, void *data)
 {
     IpbProcess *process = data;
-    g_autofree char *cause =
-        error != NULL ? g_strdup(error->message) : g_strdup("its sandbox ended");
-    if (process->fork == NULL)
+    if (process->fork == NULL && process->pid == 0)
         fail_start(process, cause);
     else /* the end of its pid namespace has killed it */
         ipb_process_kill(process, cause);
 }
 
 static void
-on_denied(IpbSandbox *sandbox, const IpbSandboxDenial *denial, void *data)
+on_walls_adopted(pid_t pid, int pidfd, const GError *error, void *data)
 {
-    IpbProcess *process = data;
-    process->sandboxing.on_denied(denial, process->sandboxing.data);
+    IpbProcess *branch = data;
+    if (error != NULL) {
+        on_forked(NULL, error, branch);
+        return;
+    }
+    const IpbForkedProcess forked = {
+        .id = ipb_forkserver_make_id(branch->forkserver),
+        .pid = pid,
+        .pidfd = pidfd,
+        .wire_fd = -1,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+    };
+    branch->is_walls_child = true;
+    on_forked(&forked, NULL, branch);
 }
 
 static void
-on_unnamed(IpbSandbox *sandbox, const char *why, void *data)
+on_walls_reaped(int wait_status, void *data)
 {
-    IpbProcess *process = data;
-    process->sandboxing.on_unnamed(why, process->sandboxing.data);
+    g_autofree char *cause = ipb_child_describe_status(wait_status);
+    on_exit_report(wait_status, cause, data);
 }
+
+static const IpbWallsFuncs walls_funcs = {
+    .on_ready = on_walls_ready,
+    .on_end = on_walls_end,
+    .on_adopted = on_walls_adopted,
+    .on_reaped = on_walls_reaped,
+};
 
 /* A sandbox has its own ways to the outside, which replace those of the application's
  * environment. */
@@ -615,19 +759,9 @@ make_sandbox(IpbProcess *process)
         return;
     }
     change_environment(process, plan);
-    IpbSandboxOptions options = {
-        .plan = plan,
-        .stdin_fd = -1,
-        .stdout_fd = -1,
-        .stderr_fd = -1,
-        .on_ready = on_sandbox_ready,
-        .on_end = on_sandbox_end,
-        .on_denied = on_denied,
-        .on_unnamed = on_unnamed,
-        .data = process,
-    };
-    process->sandbox = ipb_sandbox_new(process->loop, &options, &error);
-    if (process->sandbox == NULL)
+    process->walls =
+        ipb_walls_new(process->loop, plan, &process->sandboxing, &walls_funcs, process, &error);
+    if (process->walls == NULL)
         fail_start(process, error->message);
 }
 
@@ -642,6 +776,85 @@ start(IpbProcess *process, const IpbKernelSandboxFuncs *sandbox)
     } else {
         process->fork = ipb_fork_new(process->forkserver, /* sandbox= */ NULL, on_forked,
                                      on_exit_report, process);
+    }
+}
+
+/* --- a branch is requested -------------------------------------------------------------------- */
+
+static void
+on_branch_timeout(void *data)
+{
+    g_autofree char *cause =
+        g_strdup_printf("the kernel did not fork a branch within %d s", BRANCH_TIMEOUT_MS / 1000);
+    ipb_process_kill(data, cause);
+}
+
+/* Makes the channels of the branch. */
+static bool
+make_channels(IpbProcess *branch, int ret_theirs[3], GError **error)
+{
+    int wire[2], out[2], err[2];
+    if (!ipb_fd_socketpair(SOCK_STREAM, wire, error))
+        return false;
+    branch->wire_fd = wire[0];
+    ret_theirs[0] = wire[1];
+    if (!ipb_fd_pipe(out, error))
+        return false;
+    branch->stdout_fd = out[0];
+    ret_theirs[1] = out[1];
+    if (!ipb_fd_pipe(err, error))
+        return false;
+    branch->stderr_fd = err[0];
+    ret_theirs[2] = err[1];
+    return ipb_fd_set_nonblocking(branch->wire_fd, true, error) &&
+           ipb_fd_set_nonblocking(branch->stdout_fd, true, error) &&
+           ipb_fd_set_nonblocking(branch->stderr_fd, true, error);
+}
+
+/* Descriptors can only be sent if no frame waits to be written. */
+static bool
+send_branch(IpbProcess *forerunner, const char *token, const int theirs[3], GError **error)
+{
+    size_t size;
+    g_autofree char *frame = ipb_message_build_branch(++forerunner->last_branch, token, &size);
+    if (ipb_write_queue_size(forerunner->write_queue) > 0) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel does not read: try again");
+        return false;
+    }
+    ssize_t n = ipb_fd_send(forerunner->write_fd, frame, size, theirs, 3);
+    if (n < 0)
+        return ipb_error_set_errno(error, errno, "cannot ask the kernel for a branch");
+    return send_frame(forerunner, frame + n, size - (size_t) n, error);
+}
+
+static bool
+ask_forerunner(IpbProcess *branch, IpbProcess *forerunner, const char *token, GError **error)
+{
+    int theirs[3] = {-1, -1, -1};
+    bool is_sent = forerunner->state == IPB_PROCESS_READY && make_channels(branch, theirs, error) &&
+                   send_branch(forerunner, token, theirs, error);
+    for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++)
+        ipb_fd_close(&theirs[i]);
+    if (!is_sent)
+        return false;
+    branch->branch = forerunner->last_branch;
+    branch->forerunner = forerunner;
+    g_ptr_array_add(forerunner->branches, branch);
+    branch->fork_timer = ipb_timer_new(branch->loop, BRANCH_TIMEOUT_MS, on_branch_timeout, branch);
+    return true;
+}
+
+static void
+start_branch(IpbProcess *branch, const IpbProcessOptions *options)
+{
+    g_autoptr(GError) error = NULL;
+    IpbProcess *forerunner = options->forerunner;
+    ipb_pausable_timer_init(&branch->init_timer, branch->loop, &init_funcs, branch);
+    if (!ask_forerunner(branch, forerunner, options->forerunner_token, &error)) {
+        fail_start(branch, error != NULL ? error->message : "the kernel has ended");
+    } else if (forerunner->walls != NULL) {
+        branch->walls = forerunner->walls;
+        ipb_walls_join(branch->walls, options->sandbox->data, &walls_funcs, branch);
     }
 }
 
@@ -663,9 +876,27 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->rules = options->rules;
     process->init_timeout_ms = options->init_timeout_ms;
     process->pidfd = process->write_fd = process->new_pipes[0] = process->new_pipes[1] = -1;
+    process->wire_fd = process->stdout_fd = process->stderr_fd = -1;
+    process->branches = g_ptr_array_new();
     process->forkserver = ipb_forkserver_ref(forkserver);
-    start(process, options->sandbox);
+    if (options->forerunner != NULL)
+        start_branch(process, options);
+    else
+        start(process, options->sandbox);
     return process;
+}
+
+const char *const *
+ipb_process_warnings(const IpbProcess *process)
+{
+    static const char *const none[] = {NULL};
+    return process->warnings != NULL ? (const char *const *) process->warnings : none;
+}
+
+bool
+ipb_process_is_refused(const IpbProcess *process)
+{
+    return process->is_refused;
 }
 
 static bool
@@ -759,9 +990,11 @@ ipb_process_free(IpbProcess *process)
 {
     if (process == NULL)
         return;
+    fail_branches(process);
+    forget_forerunner(process);
     if (!process->is_exited)
         send_kill(process);
-    ipb_sandbox_free(process->sandbox);
+    leave_walls(process);
     ipb_fork_free(process->fork);
     ipb_forkserver_unref(process->forkserver);
     ipb_pausable_timer_unset(&process->init_timer);
@@ -775,6 +1008,8 @@ ipb_process_free(IpbProcess *process)
     ipb_fd_close(&process->write_fd);
     ipb_fd_close(&process->pidfd);
     close_new_pipes(process);
+    g_ptr_array_unref(process->branches);
+    g_strfreev(process->warnings);
     g_free(process->cause);
     g_free(process->exit_cause);
     forget_start(process);

@@ -22,6 +22,11 @@ typedef struct {
     IpbKernelRules rules;
     unsigned init_timeout_ms;
     const IpbKernelSandboxFuncs *sandbox; /* NULL: none */
+    /* NULL: a fresh process. Else a branch of this one, of the same forkserver, which runs no cell:
+     * it has the state of it, and its environment, directory and path, but for variables that
+     * differ in env */
+    IpbProcess *forerunner;
+    const char *forerunner_token; /* see IpbBranchOptions; or NULL */
 } IpbProcessOptions;
 
 typedef struct {
@@ -44,6 +49,11 @@ typedef struct {
 IpbProcess *ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver,
                             const IpbProcessOptions *options, const IpbProcessFuncs *funcs,
                             void *data);
+/* Of a branch, once it has said hello: what it shares with its forerunner or lacks; texts for
+ * people. */
+const char *const *ipb_process_warnings(const IpbProcess *process);
+/* The process does not exist because its forerunner refused to be branched. */
+bool ipb_process_is_refused(const IpbProcess *process);
 /* Sends a cell's code to a process that is ready. What is in its pipes now is late output. */
 bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *code,
                          GError **error);

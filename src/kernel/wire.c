@@ -36,7 +36,7 @@ write_u32(char *bytes, uint32_t value)
 static bool
 is_from_kernel(uint8_t type)
 {
-    return type >= IPB_FRAME_HELLO && type <= IPB_FRAME_PIPES_TAKEN;
+    return type >= IPB_FRAME_HELLO && type <= IPB_FRAME_BRANCHED;
 }
 
 IpbFrameState

@@ -34,6 +34,7 @@ typedef enum {
     IPB_FRAME_INPUT = 5,
     IPB_FRAME_PIPES = 6,
     IPB_FRAME_COMM_TO_KERNEL = 7,
+    IPB_FRAME_BRANCH = 8,
     /* from the kernel */
     IPB_FRAME_HELLO = 64,
     IPB_FRAME_DISPLAY = 65,
@@ -49,6 +50,7 @@ typedef enum {
     IPB_FRAME_COMM = 75,
     IPB_FRAME_PIPES_WANTED = 76,
     IPB_FRAME_PIPES_TAKEN = 77,
+    IPB_FRAME_BRANCHED = 78,
 } IpbFrameType;
 
 /* A frame in a buffer of the caller. */

@@ -20,6 +20,7 @@
 #include "lib/runtime.h"
 #include "lib/server.h"
 #include "lib/version.h"
+#include "session/saved-state.h"
 
 struct IpyboxSession {
     unsigned references;
@@ -41,6 +42,7 @@ struct IpyboxSession {
     void *ended_data;
     GPtrArray *calls;     /* IpbCall that the core has not ended */
     GPtrArray *approvals; /* IpyboxApproval that wait; borrowed */
+    char **warnings;      /* of a session that was forked; or NULL */
 };
 
 static bool
@@ -64,6 +66,7 @@ session_unref(IpyboxSession *session)
     g_ptr_array_unref(session->calls);
     g_ptr_array_unref(session->approvals);
     g_main_context_unref(session->context);
+    g_strfreev(session->warnings);
     g_free(session->workspace);
     g_free(session);
 }
@@ -532,6 +535,104 @@ ipybox_session_refuse_input(IpyboxSession *session, guint64 input, const char *w
                              NULL);
 }
 
+/* --- saved variables ------------------------------------------------------------------------- */
+
+static void
+free_state(void *data)
+{
+    ipb_saved_state_free(data);
+}
+
+static void
+on_state(const char *report, const GError *error, void *data)
+{
+    IpbCall *call = data;
+    if (error != NULL)
+        ipb_call_return_copy(call, error);
+    else
+        ipb_call_return(call, g_strdup(report), g_free);
+    forget_call(call->owner, call);
+}
+
+static void
+start_state(IpyboxSession *session, IpbCall *call, IpbStateAction action, const char *path,
+            const char *const *names, unsigned timeout_ms, GCancellable *cancellable)
+{
+    if (!begin_call(session, call))
+        return;
+    g_autoptr(GError) error = NULL;
+    call->data = ipb_saved_state_new(session->core, action, path, names, timeout_ms, on_state, call,
+                                     &call->number, &error);
+    call->free_data = free_state;
+    if (call->data != NULL) {
+        ipb_call_watch(call, cancellable, cancel_cell);
+        return;
+    }
+    ipb_call_return_copy(call, error);
+    forget_call(session, call);
+}
+
+void
+ipybox_session_save_async(IpyboxSession *session, const char *path, const char *const *names,
+                          unsigned timeout_ms, GCancellable *cancellable,
+                          GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL && path != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_save_async, callback, user_data);
+    start_state(session, call, IPB_STATE_SAVE, path, names, timeout_ms, cancellable);
+}
+
+char *
+ipybox_session_save_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_save_async, error);
+}
+
+char *
+ipybox_session_save(IpyboxSession *session, const char *path, const char *const *names,
+                    unsigned timeout_ms, GCancellable *cancellable, GError **error)
+{
+    g_return_val_if_fail(session != NULL && path != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_save_async(session, path, names, timeout_ms, cancellable, ipb_block_on_ready,
+                              &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_save_finish(NULL, result, error);
+}
+
+void
+ipybox_session_load_async(IpyboxSession *session, const char *path, unsigned timeout_ms,
+                          GCancellable *cancellable, GAsyncReadyCallback callback,
+                          gpointer user_data)
+{
+    g_return_if_fail(session != NULL && path != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_load_async, callback, user_data);
+    start_state(session, call, IPB_STATE_LOAD, path, NULL, timeout_ms, cancellable);
+}
+
+char *
+ipybox_session_load_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_load_async, error);
+}
+
+char *
+ipybox_session_load(IpyboxSession *session, const char *path, unsigned timeout_ms,
+                    GCancellable *cancellable, GError **error)
+{
+    g_return_val_if_fail(session != NULL && path != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_load_async(session, path, timeout_ms, cancellable, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_load_finish(NULL, result, error);
+}
+
 /* --- MCP servers ----------------------------------------------------------------------------- */
 
 static void
@@ -714,16 +815,18 @@ ipybox_session_install(IpyboxSession *session, const char *package, GCancellable
 static void
 drop_core(IpyboxSession *session)
 {
+    session_ref(session); /* the call of a fork that did not end has the last reference */
     g_clear_pointer(&session->close_timer, ipb_timer_free);
     ipb_lib_approval_detach_all(session->approvals);
     g_clear_pointer(&session->core, ipb_session_free);
     g_ptr_array_set_size(session->calls, 0);
-    if (session->runtime == NULL)
-        return;
-    g_ptr_array_remove_fast(session->runtime->sessions, session);
-    session->runtime = NULL; /* which may be freed before the session */
-    if (session->ended != NULL)
-        g_steal_pointer (&session->ended)(session->ended_data);
+    if (session->runtime != NULL) {
+        g_ptr_array_remove_fast(session->runtime->sessions, session);
+        session->runtime = NULL; /* which may be freed before the session */
+        if (session->ended != NULL)
+            g_steal_pointer (&session->ended)(session->ended_data);
+    }
+    session_unref(session);
 }
 
 static void
@@ -851,6 +954,168 @@ ipybox_session_free(IpyboxSession *session)
     session->is_freed = true;
     end_core(session);
     session_unref(session);
+}
+
+/* --- branches -------------------------------------------------------------------------------- */
+
+static void
+free_branch(void *branch)
+{
+    ipybox_session_free(branch);
+}
+
+/* The call of a fork belongs to the new session, which belongs to the call until the program gets
+ * it. */
+static void
+on_fork_failed(IpyboxSession *branch, void *data)
+{
+    IpbCall *call = data;
+    forget_call(branch, call);
+}
+
+static void
+end_fork(IpbCall *call)
+{
+    run_soon(call->owner, on_fork_failed, ipb_call_ref(call), (GDestroyNotify) ipb_call_unref);
+}
+
+static void
+on_branched(const char *const *warnings, const GError *error, void *data)
+{
+    IpbCall *call = data;
+    IpyboxSession *branch = call->owner;
+    if (call->has_ended) /* it was cancelled */
+        return;
+    if (error != NULL) {
+        ipb_call_return_copy(call, error);
+        end_fork(call);
+        return;
+    }
+    branch->warnings = g_strdupv((char **) warnings);
+    ipb_call_return(call, g_steal_pointer(&call->data), free_branch);
+    forget_call(branch, call);
+}
+
+static void
+cancel_fork(IpbCall *call)
+{
+    ipb_call_return_error(
+        call, g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the fork was cancelled"));
+    end_fork(call);
+}
+
+static bool
+check_fork_options(const IpyboxForkOptions *options, GError **error)
+{
+    if (!ipb_lib_check_version(options->version, IPYBOX_FORK_OPTIONS_VERSION, "IpyboxForkOptions",
+                               error))
+        return false;
+    if (options->seed >= -1 && options->seed <= UINT32_MAX)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "seed: an integer from 0 to 4294967295, or -1 for none");
+    return false;
+}
+
+/* A session without a core. */
+static IpyboxSession *
+new_branch(const IpyboxSession *session, const IpyboxForkOptions *options)
+{
+    IpyboxSession *branch = g_new0(IpyboxSession, 1);
+    branch->references = 1;
+    branch->runtime = session->runtime;
+    branch->context = g_main_context_ref(session->context);
+    branch->on_approval = session->on_approval;
+    branch->on_withdrawn = session->on_withdrawn;
+    branch->on_event = session->on_event;
+    branch->on_log = session->on_log;
+    branch->user_data = options->user_data;
+    branch->can_register = session->can_register;
+    branch->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_call_unref);
+    branch->approvals = g_ptr_array_new();
+    branch->workspace = g_strdup(session->workspace);
+    return branch;
+}
+
+static bool
+start_fork(IpyboxSession *session, IpyboxSession *branch, const IpyboxForkOptions *options,
+           IpbCall *call, GError **error)
+{
+    const IpbSessionForkOptions core_options = {
+        .seed = options->seed,
+        .has_seed = options->seed >= 0,
+        .on_approval = branch->on_approval != NULL ? on_approval : NULL,
+        .on_approval_withdrawn = branch->on_withdrawn != NULL ? on_withdrawn : NULL,
+        .on_event = on_session_event,
+        .on_log = on_log,
+        .data = branch,
+    };
+    branch->core = ipb_session_fork(session->core, &core_options, on_branched, call, error);
+    if (branch->core == NULL)
+        return false;
+    if (branch->on_event != NULL)
+        ipb_session_watch_late_output(branch->core, on_session_event, branch);
+    g_ptr_array_add(branch->runtime->sessions, branch);
+    return true;
+}
+
+void
+ipybox_session_fork_async(IpyboxSession *session, const IpyboxForkOptions *options,
+                          GCancellable *cancellable, GAsyncReadyCallback callback,
+                          gpointer user_data)
+{
+    g_return_if_fail(session != NULL);
+    static const IpyboxForkOptions DEFAULTS = IPYBOX_FORK_OPTIONS_INIT;
+    if (options == NULL)
+        options = &DEFAULTS;
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_fork_async, callback, user_data);
+    g_autoptr(GError) error = NULL;
+    if (!is_open(session))
+        g_set_error_literal(&error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the session is closed");
+    if (error != NULL || !check_fork_options(options, &error)) {
+        ipb_call_return_copy(call, error);
+        return;
+    }
+    IpyboxSession *branch = new_branch(session, options);
+    call->owner = branch;
+    if (!start_fork(session, branch, options, call, &error)) {
+        branch->runtime = NULL;
+        ipb_call_return_copy(call, error);
+        ipybox_session_free(branch);
+        return;
+    }
+    call->data = branch;
+    call->free_data = free_branch;
+    g_ptr_array_add(branch->calls, ipb_call_ref(call));
+    ipb_call_watch(call, cancellable, cancel_fork);
+}
+
+IpyboxSession *
+ipybox_session_fork_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_fork_async, error);
+}
+
+IpyboxSession *
+ipybox_session_fork(IpyboxSession *session, const IpyboxForkOptions *options,
+                    GCancellable *cancellable, GError **error)
+{
+    g_return_val_if_fail(session != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_fork_async(session, options, cancellable, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_fork_finish(NULL, result, error);
+}
+
+const char *const *
+ipybox_session_get_warnings(IpyboxSession *session)
+{
+    static const char *const NONE[] = {NULL};
+    g_return_val_if_fail(session != NULL, NULL);
+    return session->warnings != NULL ? (const char *const *) session->warnings : NONE;
 }
 
 /* --- for the runtime ------------------------------------------------------------------------- */

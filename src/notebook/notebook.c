@@ -69,12 +69,13 @@ refuse(GError **error, size_t number, const char *what)
     return false;
 }
 
-/* How the file is indented: by the spaces before the first member. Tabs count as none. */
+/* How the file is indented: by the spaces before the first member of the notebook. Tabs count as
+ * none. */
 static unsigned
 find_indent(const char *text)
 {
-    const char *line = strstr(text, "{\n");
-    size_t size = line != NULL ? strspn(line + 2, " ") : 0;
+    const char *root = text + strspn(text, " \t\r\n");
+    size_t size = g_str_has_prefix(root, "{\n") ? strspn(root + 2, " ") : 0;
     return (unsigned) MIN(size, MAX_INDENT);
 }
 

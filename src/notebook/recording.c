@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "json/lines.h"
@@ -36,6 +37,8 @@ typedef struct {
     IpbRecording *recording;
     GHashTable *numbers;    /* number of a cell in this session → IpbRecordingCell, or SILENT */
     IpbRecordingCell *last; /* of this session, or NULL */
+    IpbRecordingUse use;
+    size_t n_kernels; /* of this session, that were ready */
     size_t line;
     size_t n_calls;
     GError *torn; /* of the line before, unless a header follows */
@@ -170,6 +173,7 @@ read_header(Reader *reader, const IpbJson *line, GError **error)
     g_hash_table_remove_all(reader->numbers);
     ipb_outputs_forget_displays(recording->outputs);
     reader->last = NULL;
+    reader->n_kernels = 0;
     return true;
 }
 
@@ -187,13 +191,15 @@ read_cell(Reader *reader, const IpbJson *line, GError **error)
         return refuse(error, IPYBOX_ERROR_LIMIT, "the record has too many cells");
     int64_t *key = g_new(int64_t, 1);
     *key = number;
-    if (ipb_json_get_bool(line, "silent", false)) {
+    bool is_silent = ipb_json_get_bool(line, "silent", false);
+    if (is_silent && reader->use == IPB_RECORDING_DOCUMENT) {
         g_hash_table_insert(reader->numbers, key, (void *) &SILENT);
         return true;
     }
     IpbRecordingCell *cell = g_new0(IpbRecordingCell, 1);
     cell->session = recording->sessions->len - 1;
     cell->number = number;
+    cell->is_silent = is_silent;
     cell->code = g_strdup(code);
     cell->calls = g_ptr_array_new_with_free_func(free_note);
     cell->outputs = ipb_outputs_add_cell(recording->outputs);
@@ -300,7 +306,7 @@ end_cell(Reader *reader, IpbRecordingCell *cell, const IpbJson *line, GError **e
     cell->end_time = copy_time(line);
     if (get_count(line, "execution_count") > 0)
         cell->execution_count = get_count(line, "execution_count");
-    if (message != NULL && !g_str_equal(status, "ok")) {
+    if (message != NULL && !g_str_equal(status, "ok") && reader->use == IPB_RECORDING_DOCUMENT) {
         g_autofree char *text = g_strdup_printf("[ipybox] %s: %s\n", status, message);
         ipb_outputs_add_text(reader->recording->outputs, cell->outputs, true, text);
     }
@@ -316,7 +322,7 @@ read_line_of_cell(Reader *reader, IpbRecordingCell *cell, const char *type, cons
     if (g_str_equal(type, "stderr"))
         return add_text(reader, cell, line, true, error);
     if (g_str_equal(type, "notice") || g_str_equal(type, "start_failed"))
-        return add_notice(reader, cell, line, error);
+        return reader->use == IPB_RECORDING_REPLAY || add_notice(reader, cell, line, error);
     if (g_str_equal(type, "display") || g_str_equal(type, "update") || g_str_equal(type, "result"))
         return add_bundle(reader, cell, line, type, error);
     if (g_str_equal(type, "error"))
@@ -332,6 +338,9 @@ read_line_of_cell(Reader *reader, IpbRecordingCell *cell, const char *type, cons
         g_free(cell->begin_time);
         cell->begin_time = copy_time(line);
         cell->execution_count = get_count(line, "execution_count");
+        cell->kernel = reader->n_kernels;
+    } else if (g_str_equal(type, "input_request")) {
+        cell->asks_input = true;
     }
     return true; /* a later version may have further types */
 }
@@ -358,6 +367,13 @@ clears_other_output(const IpbJson *line, const char *type)
     return g_str_equal(type, "clear_output") && is_of_unknown(line);
 }
 
+/* When it came is chance. */
+static bool
+is_late(const IpbJson *line, const char *type)
+{
+    return ipb_json_get_bool(line, "late", false) || g_str_equal(type, "late");
+}
+
 /* Lines of no cell belong to the last one, whose threads may have caused them. */
 static bool
 read_other_line(Reader *reader, const char *type, const IpbJson *line, GError **error)
@@ -370,7 +386,10 @@ read_other_line(Reader *reader, const char *type, const IpbJson *line, GError **
         if (cell == NULL)
             return refuse(error, IPYBOX_ERROR_PROTOCOL, "there is no such cell before this line");
     }
-    if (cell == NULL || cell == &SILENT || clears_other_output(line, type))
+    if (number == NULL && g_str_equal(type, "ready"))
+        reader->n_kernels++;
+    if (cell == NULL || cell == &SILENT || clears_other_output(line, type) ||
+        (reader->use == IPB_RECORDING_REPLAY && is_late(line, type)))
         return true;
     if (is_output(type))
         ipb_outputs_set_unknown(reader->recording->outputs, cell->outputs, is_of_unknown(line));
@@ -481,10 +500,21 @@ read_lines(Reader *reader, IpbLineReader *lines, int fd, GError **error)
 }
 
 static bool
-open_record(const char *path, int *ret_fd, GError **error)
+open_record(const char *base, const char *path, int *ret_fd, GError **error)
 {
-    ipb_autofd fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *parent = g_path_get_dirname(absolute);
+    g_autofree char *name = g_path_get_basename(absolute);
+    g_autoptr(IpbBeneath) directory = NULL;
+    bool is_below = base != NULL && ipb_beneath_contains(base, parent);
+    if (is_below && (directory = ipb_beneath_open_in(base, parent, 0, error)) == NULL)
+        return false;
+    ipb_autofd fd =
+        is_below ? openat(ipb_beneath_fd(directory), name, flags | O_NOFOLLOW) : open(path, flags);
     struct stat status;
+    if (fd < 0 && is_below && errno == ELOOP)
+        return refuse(error, IPYBOX_ERROR_REFUSED, "it is a symbolic link in the workspace");
     if (fd < 0 && errno == ENOENT) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "there is no such file");
         return false;
@@ -500,10 +530,11 @@ open_record(const char *path, int *ret_fd, GError **error)
 }
 
 IpbRecording *
-ipb_recording_read(const char *path, size_t *ret_n_torn, GError **error)
+ipb_recording_read(const char *base, const char *path, IpbRecordingUse use, size_t *ret_n_torn,
+                   GError **error)
 {
     ipb_autofd fd = -1;
-    if (!open_record(path, &fd, error)) {
+    if (!open_record(base, path, &fd, error)) {
         g_prefix_error(error, "%s: ", path);
         return NULL;
     }
@@ -513,6 +544,7 @@ ipb_recording_read(const char *path, size_t *ret_n_torn, GError **error)
     recording->outputs = ipb_outputs_new();
     Reader reader = {
         .recording = recording,
+        .use = use,
         .numbers = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
     };
     IpbLineReader lines;

@@ -26,7 +26,11 @@ typedef struct {
     char *end_time;
     char *status;     /* "ok", "error", "timeout", …; NULL: the record ends before it */
     GPtrArray *calls; /* IpbRecordingNote: tool calls */
-    size_t outputs;   /* index in the outputs */
+    /* For REPLAY: */
+    bool is_silent;
+    bool asks_input;
+    size_t kernel;  /* the number of the session's kernel that ran it, from 1; 0: unknown */
+    size_t outputs; /* index in the outputs */
 } IpbRecordingCell;
 
 typedef struct {
@@ -34,12 +38,22 @@ typedef struct {
     char *version; /* of ipybox */
 } IpbRecordingSession;
 
-/* Reads the regular file. *@ret_n_torn: incomplete lines that were ignored. Errors: PROTOCOL,
- * LIMIT, INVALID, NOT_FOUND, SYSTEM. */
-IpbRecording *ipb_recording_read(const char *path, size_t *ret_n_torn, GError **error);
+typedef enum {
+    /* For documents: the outputs have all that was shown, also notices of ipybox. There are no
+     * silent cells. */
+    IPB_RECORDING_DOCUMENT,
+    /* To run the cells again: the outputs have what cells wrote until they ended. */
+    IPB_RECORDING_REPLAY,
+} IpbRecordingUse;
+
+/* Reads the regular file. Links below @base (may be NULL) are not followed. *@ret_n_torn:
+ * incomplete lines that were ignored. Errors: PROTOCOL, LIMIT, INVALID, NOT_FOUND, REFUSED,
+ * SYSTEM. */
+IpbRecording *ipb_recording_read(const char *base, const char *path, IpbRecordingUse use,
+                                 size_t *ret_n_torn, GError **error);
 void ipb_recording_free(IpbRecording *recording);
 
-/* IpbRecordingCell, without silent ones. */
+/* IpbRecordingCell. */
 const GPtrArray *ipb_recording_cells(const IpbRecording *recording);
 /* IpbRecordingSession. */
 const GPtrArray *ipb_recording_sessions(const IpbRecording *recording);

@@ -63,6 +63,7 @@ typedef struct {
     char *(*find_entry_library)(GError **error);
     IpbSandboxEntry (*entry)(const IpbSandbox *sandbox);
     bool (*add_process)(const IpbSandbox *sandbox, pid_t pid, GError **error);
+    bool (*adopt)(IpbSandbox *sandbox, pid_t pid_inside, GError **error);
     void (*report_denials)(IpbSandbox *sandbox);
     const char *const *weaker_gaps;
 } IpbSandboxBackend;

@@ -72,6 +72,12 @@ ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **error)
     return IPB_SANDBOX_BACKEND.add_process(sandbox, pid, error);
 }
 
+bool
+ipb_sandbox_adopt(IpbSandbox *sandbox, pid_t pid_inside, GError **error)
+{
+    return IPB_SANDBOX_BACKEND.adopt(sandbox, pid_inside, error);
+}
+
 /* --- what this machine offers ----------------------------------------------------------------- */
 
 static void

@@ -56,6 +56,13 @@ typedef struct {
     /* This system cannot judge names: only files that existed at the start are protected. @why: for
      * people. Called before on_ready, or when a kernel enters. May be NULL. */
     void (*on_unnamed)(IpbSandbox *sandbox, const char *why, void *data);
+    /* The end of ipb_sandbox_adopt(): the process has the number @pid here, and the receiver owns
+     * @pidfd. Or there is an @error, and @pidfd is -1. May free the sandbox. May be NULL. */
+    void (*on_adopted)(IpbSandbox *sandbox, pid_t pid_inside, pid_t pid, int pidfd,
+                       const GError *error, void *data);
+    /* A process that was adopted has ended with @wait_status (as of waitpid). May free the
+     * sandbox. May be NULL. */
+    void (*on_reaped)(IpbSandbox *sandbox, pid_t pid_inside, int wait_status, void *data);
     void *data;
 } IpbSandboxOptions;
 
@@ -92,6 +99,10 @@ IpbSandboxEntry ipb_sandbox_entry(const IpbSandbox *sandbox);
 /* Puts a process that entered under the sandbox's limits of memory and processes. Call it before
  * the process runs anything. */
 bool ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **error);
+
+/* Asks pid 1 for a process that a process inside has forked, and that pid 1 has become the parent
+ * of. @pid_inside: its number inside, which may be wrong: then on_adopted gets NOT_FOUND. */
+bool ipb_sandbox_adopt(IpbSandbox *sandbox, pid_t pid_inside, GError **error);
 
 /* --- what this machine offers --- */
 

@@ -781,6 +781,31 @@ ipb_cells_running(const IpbCells *cells)
     return cells->current != NULL && cells->current->comm == NULL ? cells->current->number : 0;
 }
 
+bool
+ipb_cells_is_idle(const IpbCells *cells)
+{
+    return cells->current == NULL && cells->waiting.length == 0;
+}
+
+static void
+copy_ended(EndedCell *copies, const EndedCell *ended)
+{
+    for (size_t i = 0; i < MAX_ENDED_CELLS; i++) {
+        copies[i] = ended[i];
+        copies[i].parent = g_strdup(ended[i].parent);
+    }
+}
+
+void
+ipb_cells_continue(IpbCells *cells, const IpbCells *forerunner)
+{
+    cells->last_number = forerunner->last_number;
+    cells->n_ended = forerunner->n_ended;
+    cells->n_ended_comms = forerunner->n_ended_comms;
+    copy_ended(cells->ended, forerunner->ended);
+    copy_ended(cells->ended_comms, forerunner->ended_comms);
+}
+
 void
 ipb_cells_set_kernel(IpbCells *cells, IpbKernel *kernel)
 {

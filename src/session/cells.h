@@ -57,6 +57,11 @@ typedef struct {
 
 IpbCells *ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options);
 void ipb_cells_free(IpbCells *cells);
+/* Before the first cell: the numbers of cells continue those of @forerunner, and late output of its
+ * cells is known. */
+void ipb_cells_continue(IpbCells *cells, const IpbCells *forerunner);
+/* No cell runs or waits. */
+bool ipb_cells_is_idle(const IpbCells *cells);
 /* What runs the cells; borrowed. Its events must go to ipb_cells_on_kernel_event(). */
 void ipb_cells_set_kernel(IpbCells *cells, IpbKernel *kernel);
 /* An IpbEventFunc; @data: the cells. */

@@ -19,6 +19,7 @@
 #include "sandbox/denials.h"
 #include "sandbox/path.h"
 #include "session/installation-paths.h"
+#include "tools/tool-door.h"
 
 struct IpbSandboxing {
     IpbLoop *loop;
@@ -34,10 +35,19 @@ struct IpbSandboxing {
     void (*on_violation)(const char *text, void *data);
     void *data;
     IpbSandboxPlan *plan; /* of the sandbox that exists, or is being made */
-    IpbEgress *egress;    /* of the sandbox that exists */
+    struct Reach *reach;  /* of the sandbox that exists; or NULL */
     IpbDenials *denials;  /* NULL: no plan was made yet */
     bool has_warned, has_warned_unnamed;
 };
+
+/* What serves the code in one sandbox. The sessions whose kernels are in it share it: one session,
+ * and those that were forked from it. It ends with the sandbox, maybe after some of them. */
+typedef struct Reach {
+    IpbSandboxPlan *plan;
+    IpbEgress *egress; /* or NULL */
+    IpbToolDoor *door; /* or NULL */
+    GPtrArray *owners; /* IpbSandboxing, borrowed: the first one gets what is reported */
+} Reach;
 
 static void
 warn(const IpbSandboxing *sandboxing, const char *text)
@@ -268,8 +278,8 @@ ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing, const char *di
 void
 ipb_sandboxing_report_denials(IpbSandboxing *sandboxing)
 {
-    if (sandboxing->egress != NULL)
-        ipb_egress_flush(sandboxing->egress);
+    if (sandboxing->reach != NULL && sandboxing->reach->egress != NULL)
+        ipb_egress_flush(sandboxing->reach->egress);
     if (sandboxing->denials != NULL)
         ipb_denials_flush(sandboxing->denials);
 }
@@ -379,10 +389,19 @@ ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename,
 
 /* --- what the kernel can reach ---------------------------------------------------------------- */
 
+/* NULL: the sessions have ended, and their sandbox is about to. */
+static IpbSandboxing *
+reporter_of(const Reach *reach)
+{
+    return reach->owners->len > 0 ? g_ptr_array_index(reach->owners, 0) : NULL;
+}
+
 static void
 on_egress_violation(const IpbViolation *violation, void *data)
 {
-    const IpbSandboxing *sandboxing = data;
+    const IpbSandboxing *sandboxing = reporter_of(data);
+    if (sandboxing == NULL)
+        return;
     g_autofree char *text = ipb_violation_to_text(violation);
     sandboxing->on_violation(text, sandboxing->data);
 }
@@ -390,50 +409,109 @@ on_egress_violation(const IpbViolation *violation, void *data)
 static void
 on_denied(const IpbSandboxDenial *denial, void *data)
 {
-    const IpbSandboxing *sandboxing = data;
-    ipb_denials_add(sandboxing->denials, denial);
+    const IpbSandboxing *sandboxing = reporter_of(data);
+    if (sandboxing != NULL)
+        ipb_denials_add(sandboxing->denials, denial);
 }
 
 /* Once for a session: it is the same for the next kernel. */
 static void
 on_unnamed(const char *why, void *data)
 {
-    IpbSandboxing *sandboxing = data;
+    IpbSandboxing *sandboxing = reporter_of(data);
+    if (sandboxing == NULL)
+        return;
     if (!sandboxing->has_warned_unnamed)
         warn(sandboxing, why);
     sandboxing->has_warned_unnamed = true;
 }
 
-/* A listener that could not be taken is closed, which refuses its connections. */
+/* Its kernel is in another sandbox now, or has ended. */
 static void
+leave_reach(IpbSandboxing *sandboxing)
+{
+    Reach *reach = g_steal_pointer(&sandboxing->reach);
+    if (reach == NULL)
+        return;
+    g_ptr_array_remove(reach->owners, sandboxing);
+    if (reach->door != NULL)
+        ipb_tool_door_remove(reach->door, sandboxing->tool_channel);
+}
+
+static void
+free_reach(void *data)
+{
+    Reach *reach = data;
+    for (guint i = 0; i < reach->owners->len; i++)
+        ((IpbSandboxing *) g_ptr_array_index(reach->owners, i))->reach = NULL;
+    ipb_egress_free(reach->egress);
+    ipb_tool_door_free(reach->door);
+    ipb_sandbox_plan_unref(reach->plan);
+    g_ptr_array_unref(reach->owners);
+    g_free(reach);
+}
+
+/* A listener that could not be taken is closed, which refuses its connections. */
+static void *
 take_listeners(const int *listeners, size_t n_listeners, void *data)
 {
     IpbSandboxing *sandboxing = data;
     g_autoptr(GError) tools_error = NULL, egress_error = NULL;
     IpbSandboxPlan *plan = sandboxing->plan;
+    leave_reach(sandboxing);
+    Reach *reach = sandboxing->reach = g_new0(Reach, 1);
+    reach->plan = ipb_sandbox_plan_ref(plan);
+    reach->owners = g_ptr_array_new();
+    g_ptr_array_add(reach->owners, sandboxing);
     for (size_t i = 0; i < n_listeners; i++) {
         const IpbPlanListener *planned = &g_array_index(plan->listeners, IpbPlanListener, i);
-        if (planned->kind == IPB_LISTENER_TOOLS &&
-            !ipb_tool_channel_take_listener(sandboxing->tool_channel, listeners[i], planned->port,
-                                            &tools_error))
+        if (planned->kind != IPB_LISTENER_TOOLS)
+            continue;
+        reach->door = ipb_tool_door_new(sandboxing->loop, sandboxing->tool_channel, listeners[i],
+                                        planned->port, &tools_error);
+        if (reach->door == NULL)
             warn(sandboxing, tools_error->message);
     }
     IpbEgressOptions options = {
         .plan = plan,
         .listeners = listeners,
         .on_violation = on_egress_violation,
-        .data = sandboxing,
+        .data = reach,
     };
-    ipb_egress_free(sandboxing->egress);
-    sandboxing->egress = ipb_egress_new(sandboxing->loop, &options, &egress_error);
-    if (sandboxing->egress == NULL)
+    reach->egress = ipb_egress_new(sandboxing->loop, &options, &egress_error);
+    if (reach->egress == NULL)
         warn(sandboxing, egress_error->message);
+    return reach;
+}
+
+static void
+join(void *data, void *owner)
+{
+    Reach *reach = data;
+    IpbSandboxing *sandboxing = owner;
+    g_ptr_array_add(reach->owners, sandboxing);
+    sandboxing->reach = reach;
+    g_clear_pointer(&sandboxing->plan, ipb_sandbox_plan_unref);
+    sandboxing->plan = ipb_sandbox_plan_ref(reach->plan);
+    if (sandboxing->denials == NULL)
+        sandboxing->denials =
+            ipb_denials_new(sandboxing->loop, reach->plan->workspace, on_denials, sandboxing);
+    if (reach->door != NULL)
+        ipb_tool_door_share(reach->door, sandboxing->tool_channel);
 }
 
 IpbKernelSandboxFuncs
 ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
 {
-    return (IpbKernelSandboxFuncs){make_plan, take_listeners, on_denied, on_unnamed, sandboxing};
+    return (IpbKernelSandboxFuncs){
+        .make_plan = make_plan,
+        .take_listeners = take_listeners,
+        .free_reach = free_reach,
+        .join = join,
+        .on_denied = on_denied,
+        .on_unnamed = on_unnamed,
+        .data = sandboxing,
+    };
 }
 
 const IpbSandboxPolicy *
@@ -464,7 +542,7 @@ ipb_sandboxing_free(IpbSandboxing *sandboxing)
 {
     if (sandboxing == NULL)
         return;
-    ipb_egress_free(sandboxing->egress);
+    leave_reach(sandboxing);
     ipb_denials_free(sandboxing->denials);
     ipb_sandbox_plan_unref(sandboxing->plan);
     ipb_sandbox_policy_unref(sandboxing->policy);

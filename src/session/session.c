@@ -12,19 +12,23 @@
 #include "json/writer.h"
 #include "session/allowed-servers.h"
 #include "session/environment.h"
+#include "session/file-stamps.h"
 #include "session/install-command.h"
 #include "session/installation-paths.h"
+#include "session/kept-options.h"
 #include "tools/tool-channel.h"
 
 struct IpbSession {
     IpbRuntime *runtime;
     IpbLoop *loop;
     char *workspace;
-    char *working_dir; /* or NULL */
-    char *overlay;     /* see install-command.h; or NULL */
-    char **env;        /* the application's */
-    char **server_env; /* what of it MCP servers get, and ${NAME} in their parameters */
-    char **keep_out;   /* see installation-paths.h */
+    char *working_dir;       /* or NULL */
+    char *overlay;           /* see install-command.h; or NULL */
+    char **env;              /* the application's */
+    char **server_env;       /* what of it MCP servers get, and ${NAME} in their parameters */
+    char **keep_out;         /* see installation-paths.h */
+    IpbKeptOptions *options; /* for sessions that are forked from it */
+    IpbFileStamps *read;     /* files that were read for it */
     bool approves_shell_cmds;
     bool allows_builds; /* see session.h */
     void (*on_log)(const char *level, const char *text, void *data);
@@ -117,7 +121,7 @@ on_decision(const IpbDecision *decision, void *data)
 {
     IpbSession *session = data;
     g_autoptr(GError) error = NULL;
-    uint64_t cell = session->cells != NULL ? ipb_cells_running(session->cells) : 0;
+    uint64_t cell = ipb_session_running_cell(session);
     if (!ipb_record_decision(session->record, cell, decision, &error))
         report_record_error(session, error);
 }
@@ -298,6 +302,10 @@ make_approvals(IpbSession *session, const IpbSessionOptions *options, GError **e
         .data = session,
     };
     session->approvals = ipb_approvals_new(session->loop, &approvals);
+    if (options->audit_log != NULL) {
+        g_autofree char *path = g_canonicalize_filename(options->audit_log, NULL);
+        ipb_file_stamps_add(session->read, path, true);
+    }
     return true;
 }
 
@@ -639,8 +647,45 @@ find_directory(const char *path, const char *what, GError **error)
     return NULL;
 }
 
-IpbSession *
-ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error)
+/* Before they are read: a change while they are read is noticed, too. */
+static IpbFileStamps *
+stamp_files(IpbRuntime *runtime, const IpbSessionOptions *options, const char *workspace)
+{
+    const char *state_dir = ipb_runtime_state_dir(runtime);
+    g_autofree char *dotenv = g_build_filename(workspace, ".env", NULL);
+    g_autofree char *registry = g_build_filename(state_dir, IPB_REGISTRY_FILE, NULL);
+    g_autofree char *environments = g_build_filename(state_dir, IPB_KNOWN_ENVIRONMENTS_FILE, NULL);
+    const char *const names[] = {dotenv, registry, environments, options->sandbox_config,
+                                 options->approval_rules};
+    IpbFileStamps *stamps = ipb_file_stamps_new();
+    ipb_file_stamps_add(stamps, workspace, true);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = names[i] != NULL ? g_canonicalize_filename(names[i], NULL) : NULL;
+        if (path != NULL)
+            ipb_file_stamps_add(stamps, path, false);
+    }
+    return stamps;
+}
+
+bool
+ipb_session_is_current(const IpbSession *session)
+{
+    return ipb_file_stamps_are_current(session->read);
+}
+
+void
+ipb_session_hand_over(IpbSession *session, const IpbSessionOptions *options)
+{
+    session->on_event = options->on_event;
+    session->on_log = options->on_log;
+    session->on_approval = options->on_approval;
+    session->on_approval_withdrawn = options->on_approval_withdrawn;
+    session->data = options->data;
+}
+
+/* @is_branch: its kernel begins in the sandbox of another one. */
+static IpbSession *
+new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branch, GError **error)
 {
     IpbKernelProvider *provider = find_provider(runtime, options);
     if (!check_options(options, provider, error))
@@ -665,6 +710,7 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     session->approves_shell_cmds = options->approves_shell_cmds;
     session->allows_builds = options->allows_builds;
     session->working_dir = g_steal_pointer(&working_dir);
+    session->read = stamp_files(runtime, options, workspace);
     session->overlay = ipb_install_command_overlay(ipb_runtime_python(runtime), workspace,
                                                    /* is_sandboxed= */ options->is_sandboxed);
     session->workspace = g_steal_pointer(&workspace);
@@ -675,10 +721,13 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     if (ipb_runtime_warning(runtime) != NULL)
         on_log("warning", ipb_runtime_warning(runtime), session);
     session->keep_out = ipb_installation_paths_protected(runtime, options, session->workspace);
+    session->options = ipb_kept_options_new(options);
     if (!ipb_known_paths_add_python(ipb_runtime_state_dir(runtime), ipb_runtime_python(runtime),
                                     error) ||
         !open_record(session, options, error) || !make_approvals(session, options, error) ||
-        !make_tools(session, options, error) || !make_sandboxing(session, options, error)) {
+        !make_tools(session, options, error) ||
+        (is_branch && !ipb_tool_channel_make_token(session->tool_channel, error)) ||
+        !make_sandboxing(session, options, error)) {
         ipb_session_free(session);
         return NULL;
     }
@@ -688,6 +737,71 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     if (!make_kernel(session, options, error))
         g_clear_pointer(&session, ipb_session_free);
     return session;
+}
+
+IpbSession *
+ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error)
+{
+    return new_session(runtime, options, /* is_branch= */ false, error);
+}
+
+static bool
+check_fork(const IpbSession *session, GError **error)
+{
+    const char *problem = NULL;
+    IpyboxError code = IPYBOX_ERROR_INVALID;
+    if (!ipb_kernel_provider_check(session->kernel_provider, IPB_KERNEL_CAN_BE_FORKED, "be forked",
+                                   error))
+        return false;
+    if (session->is_closing) {
+        problem = "the session is closed";
+    } else if (session->record != NULL) {
+        problem = "a session that is recorded cannot be forked: a record is of one session";
+    } else if (session->sandboxing != NULL && session->tool_relay != NULL) {
+        problem = "a session in a sandbox that calls the tools of another program's tool server "
+                  "cannot be forked";
+    } else if (!ipb_cells_is_idle(session->cells)) {
+        code = IPYBOX_ERROR_BUSY;
+        problem = "a cell runs or waits: a session can be forked between cells only";
+    } else if (!ipb_tool_host_is_idle(session->tool_host)) {
+        code = IPYBOX_ERROR_BUSY;
+        problem = "code in the background calls a tool: wait until the call has ended";
+    }
+    if (problem != NULL)
+        g_set_error_literal(error, IPYBOX_ERROR, (int) code, problem);
+    return problem == NULL;
+}
+
+IpbSession *
+ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbBranchedFunc func,
+                 void *func_data, GError **error)
+{
+    if (!check_fork(forerunner, error))
+        return NULL;
+    IpbSessionOptions options = *ipb_kept_options_get(forerunner->options);
+    options.env = (const char *const *) forerunner->env;
+    options.workspace = forerunner->workspace;
+    options.on_approval = fork->on_approval;
+    options.on_approval_withdrawn = fork->on_approval_withdrawn;
+    options.on_event = fork->on_event;
+    options.on_log = fork->on_log;
+    options.data = fork->data;
+    g_autoptr(IpbSession) session =
+        new_session(forerunner->runtime, &options, /* is_branch= */ true, error);
+    if (session == NULL)
+        return NULL;
+    ipb_tool_host_allow_like(session->tool_host, forerunner->tool_host);
+    ipb_cells_continue(session->cells, forerunner->cells);
+    IpbBranchOptions branch = {.seed = fork->seed, .has_seed = fork->has_seed};
+    /* From now on the calls of both come through one door. */
+    if (forerunner->sandboxing != NULL) {
+        if (!ipb_tool_channel_make_token(forerunner->tool_channel, error))
+            return NULL;
+        branch.token = ipb_tool_channel_token(forerunner->tool_channel);
+    }
+    if (!ipb_kernel_fork(forerunner->kernel, session->kernel, &branch, func, func_data, error))
+        return NULL;
+    return g_steal_pointer(&session);
 }
 
 void
@@ -739,9 +853,11 @@ ipb_session_free(IpbSession *session)
     g_clear_pointer(&session->record, ipb_record_free);
     g_clear_pointer(&session->registrar, ipb_registrar_free);
     g_clear_pointer(&session->installer, ipb_installer_free);
+    g_clear_pointer(&session->read, ipb_file_stamps_free);
     g_strfreev(session->env);
     g_strfreev(session->server_env);
     g_strfreev(session->keep_out);
+    g_clear_pointer(&session->options, ipb_kept_options_free);
     g_free(session->overlay);
     g_free(session->working_dir);
     g_free(session->workspace);
@@ -791,6 +907,12 @@ ipb_session_answer_input(IpbSession *session, uint64_t input, const char *value,
                          GError **error)
 {
     return ipb_cells_answer_input(session->cells, input, value, why, error);
+}
+
+uint64_t
+ipb_session_running_cell(const IpbSession *session)
+{
+    return session->cells != NULL ? ipb_cells_running(session->cells) : 0;
 }
 
 void

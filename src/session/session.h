@@ -102,6 +102,34 @@ typedef struct {
 } IpbSessionOptions;
 
 IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error);
+/* The session that is forked, and how. */
+typedef struct {
+    /* with has_seed: of the branch's random generators; else it continues with the same numbers */
+    int64_t seed;
+    bool has_seed;
+    /* As in IpbSessionOptions, of the new session. A function of approvals must be NULL if it is
+     * NULL there. */
+    IpbApprovalAskFunc on_approval;
+    IpbApprovalWithdrawnFunc on_approval_withdrawn;
+    IpbEventFunc on_event;
+    void (*on_log)(const char *level, const char *text, void *data);
+    void *data;
+} IpbSessionForkOptions;
+
+/* Makes a session whose kernel is a branch of the live one, with all of its state
+ * (docs/branches.md). Its workspace, options, rules and servers are those of @forerunner; it has a
+ * token, approvals and MCP servers of its own. @func is called once from the loop, unless the new
+ * session is freed before: kernel/kernel.h. After an error the session is of no use: close or free
+ * it. Errors: BUSY: a cell or a tool call runs; INVALID: the session is closed, is recorded, has no
+ * kernel process, or its kernels cannot be branched. */
+IpbSession *ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *options,
+                             IpbBranchedFunc func, void *func_data, GError **error);
+/* Whether a session that is made now would begin like this one did: the files that it read when it
+ * was made are the same. (.env, configuration and rules, the registry.) */
+bool ipb_session_is_current(const IpbSession *session);
+/* It gets another owner: from now on it calls the functions of @options with its data. A function
+ * of approvals that was NULL must be NULL. Before the first cell. */
+void ipb_session_hand_over(IpbSession *session, const IpbSessionOptions *options);
 /* Gets a kernel ready in the background, as execute does, too. READY or START_FAILED is reported to
  * on_event of the options, from the loop, even if the kernel is ready already. */
 void ipb_session_start(IpbSession *session);
@@ -135,6 +163,9 @@ bool ipb_session_cancel(IpbSession *session, uint64_t cell);
  * @error: NOT_FOUND (the answer is not needed any more), LIMIT (over 1 MiB), INVALID (no UTF-8). */
 bool ipb_session_answer_input(IpbSession *session, uint64_t input, const char *value,
                               const char *why, GError **error);
+/* The number of the cell that the kernel has, also before its STARTED; 0: none, or handlers of a
+ * comm message. */
+uint64_t ipb_session_running_cell(const IpbSession *session);
 /* Interrupts the running cell, if any, as Ctrl-C does. */
 void ipb_session_interrupt(IpbSession *session);
 /* Keeps notices (texts, copied) whose answer was dropped before anybody got it. They are the first

@@ -17,7 +17,6 @@
 #include "json/writer.h"
 #include "mcp/server-params.h"
 
-#define FILE_NAME "servers.json"
 #define LOCK_NAME "servers.lock"
 #define VERSION 1
 #define MAX_FILE (16 * 1024 * 1024)
@@ -92,7 +91,7 @@ ipb_registry_new(const char *state_dir)
     registry->directory = state_dir != NULL
                               ? g_strdup(state_dir)
                               : g_build_filename(g_get_user_state_dir(), "ipybox", NULL);
-    registry->path = g_build_filename(registry->directory, FILE_NAME, NULL);
+    registry->path = g_build_filename(registry->directory, IPB_REGISTRY_FILE, NULL);
     registry->lock_path = g_build_filename(registry->directory, LOCK_NAME, NULL);
     return registry;
 }

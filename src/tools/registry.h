@@ -16,6 +16,9 @@
 #include "json/json.h"
 #include "json/writer.h"
 
+/* In the state directory. */
+#define IPB_REGISTRY_FILE "servers.json"
+
 typedef struct IpbRegistry IpbRegistry;
 
 typedef struct {

@@ -6,8 +6,8 @@
  * can neither approve nor register.
  *
  * Each session has a channel. It is a TCP port on loopback, where each request needs the session's
- * token or must come from a process of the session's kernel. Or it is a listener that was opened
- * inside a sandbox, where no other process can connect and no token is needed.
+ * token or must come from a process of the session's kernel. Or its calls come through the door of
+ * a sandbox (tools/tool-door.h).
  */
 #pragma once
 
@@ -29,9 +29,18 @@ typedef bool (*IpbToolChannelKnowsFunc)(uint64_t inode, void *data);
  * @knows confirms. */
 bool ipb_tool_channel_listen(IpbToolChannel *channel, IpbToolChannelKnowsFunc knows, void *data,
                              GError **error);
-/* Listens on @fd, which was opened on @port inside the session's sandbox, instead of the previous
- * listener, whose connections are closed. Takes @fd, even on failure. */
-bool ipb_tool_channel_take_listener(IpbToolChannel *channel, int fd, unsigned port, GError **error);
+/* Makes a token, unless there is one, for a channel behind a door that others share. */
+bool ipb_tool_channel_make_token(IpbToolChannel *channel, GError **error);
+/* For doors. Calls come through @door. A channel that is freed calls @leave. */
+void ipb_tool_channel_enter_door(IpbToolChannel *channel, void *door,
+                                 void (*leave)(IpbToolChannel *channel, void *door));
+/* For doors: calls come through none any more, and those that run end. */
+void ipb_tool_channel_leave_door(IpbToolChannel *channel);
+/* For doors: handles a call of a tool. */
+void ipb_tool_channel_run(IpbToolChannel *channel, IpbHttpRequest *request);
+/* For doors: a server with the limits of a channel. Takes @gate. */
+IpbHttpServer *ipb_tool_channel_make_server(IpbLoop *loop, const IpbHttpRoute *routes,
+                                            size_t n_routes, void *data, IpbHttpGate *gate);
 unsigned ipb_tool_channel_port(const IpbToolChannel *channel);
 const char *
 ipb_tool_channel_token(const IpbToolChannel *channel); /* 64 hex digits; "": no token is needed */

@@ -737,6 +737,34 @@ ipb_tool_host_allow(IpbToolHost *host, const IpbRegistration *registration)
     note_superseded(host, registration);
 }
 
+static void
+copy_texts(GHashTable *copy, GHashTable *texts)
+{
+    GHashTableIter iter;
+    void *key, *value;
+    g_hash_table_iter_init(&iter, texts);
+    while (g_hash_table_iter_next(&iter, &key, &value))
+        g_hash_table_replace(copy, g_strdup(key), g_strdup(value));
+}
+
+void
+ipb_tool_host_allow_like(IpbToolHost *host, const IpbToolHost *other)
+{
+    GHashTableIter iter;
+    void *server;
+    g_hash_table_iter_init(&iter, other->servers);
+    while (g_hash_table_iter_next(&iter, NULL, &server))
+        ipb_tool_host_allow(host, ipb_on_demand_server_registration(server));
+    copy_texts(host->aliases, other->aliases);
+    copy_texts(host->superseded, other->superseded);
+}
+
+bool
+ipb_tool_host_is_idle(const IpbToolHost *host)
+{
+    return g_hash_table_size(host->calls) == 0;
+}
+
 void
 ipb_tool_host_add_alias(IpbToolHost *host, const char *name, const IpbJson *params, const char *id)
 {

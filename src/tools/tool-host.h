@@ -69,6 +69,10 @@ typedef void (*IpbToolCallFunc)(GBytes *result, const GError *error, void *data)
 IpbToolHost *ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options);
 /* Allows the session to call a registration (copied). It replaces one with the same id. */
 void ipb_tool_host_allow(IpbToolHost *host, const IpbRegistration *registration);
+/* Allows the session what @other allows, with its aliases. */
+void ipb_tool_host_allow_like(IpbToolHost *host, const IpbToolHost *other);
+/* No call is under way or waits for its approval. */
+bool ipb_tool_host_is_idle(const IpbToolHost *host);
 /* Calls that name the server @name with @params go to the registration @id. It was requested with
  * these parameters, but made with others. */
 void ipb_tool_host_add_alias(IpbToolHost *host, const char *name, const IpbJson *params,

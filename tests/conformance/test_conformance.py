@@ -5,28 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import harness
 import pytest
+from requirements import REVISIONS, required
 
-REVISIONS = ["2025-11-25", "2026-07-28"]
-REQUIREMENTS = (
-    harness.CACHE / "conformance/node_modules/@modelcontextprotocol/conformance/requirements"
-)
 # Not required, because they are newer or extensions in the suite. The client passes them.
 MORE = {revision: ["json-schema-2020-12-preservation"] for revision in REVISIONS}
-
-
-def required(revision: str) -> list[str]:
-    """The list `client:` of the requirements, which are simple YAML."""
-    lines = harness.existing(REQUIREMENTS / f"{revision}.yaml").read_text().splitlines()
-    first = lines.index("client:") + 1
-    names = []
-    for line in lines[first:]:
-        if not line.startswith("  - "):
-            break
-        names.append(line.removeprefix("  - ").partition("#")[0].strip())
-    assert "tools_call" in names
-    return names
 
 
 def read_expected_failures() -> dict[tuple[str, str], str]:
@@ -41,7 +24,9 @@ def read_expected_failures() -> dict[tuple[str, str], str]:
 
 
 SCENARIOS = [
-    (revision, name) for revision in REVISIONS for name in [*required(revision), *MORE[revision]]
+    (revision, name)
+    for revision in REVISIONS
+    for name in [*required(revision, "client"), *MORE[revision]]
 ]
 EXPECTED_FAILURES = read_expected_failures()
 
@@ -56,6 +41,10 @@ def test_scenario(revision, scenario, run_scenario):
         assert status == 0, text
     else:
         assert status != 0, f"passes now; it was expected to fail, because {reason}"
+
+
+def test_scenarios_are_read():
+    assert ("2025-11-25", "tools_call") in SCENARIOS
 
 
 def test_expected_failures_are_scenarios():

@@ -29,20 +29,42 @@ check_documents(const IpbRecording *recording)
     g_assert(strlen(text) == size && g_utf8_validate(text, -1, NULL));
 }
 
+/* What is in it to be run again. */
+static void
+check_cells(const IpbRecording *recording)
+{
+    const GPtrArray *cells = ipb_recording_cells(recording);
+    for (guint i = 0; i < cells->len; i++) {
+        const IpbRecordingCell *cell = g_ptr_array_index(cells, i);
+        g_assert(cell->code != NULL && cell->number > 0);
+        g_assert(cell->session < ipb_recording_sessions(recording)->len);
+        g_assert(ipb_outputs_get(ipb_recording_outputs(recording), cell->outputs) != NULL);
+    }
+}
+
+static void
+check_read(const char *path, IpbRecordingUse use)
+{
+    g_autoptr(GError) error = NULL;
+    size_t n_torn = 0;
+    g_autoptr(IpbRecording) recording = ipb_recording_read(NULL, path, use, &n_torn, &error);
+    g_assert((recording == NULL) == (error != NULL));
+    if (recording == NULL)
+        g_assert(g_str_has_prefix(error->message, path));
+    else if (use == IPB_RECORDING_DOCUMENT)
+        check_documents(recording);
+    else
+        check_cells(recording);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("record", MFD_CLOEXEC);
     g_assert(fd >= 0 && write(fd, data, size) == (ssize_t) size);
     g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
-    g_autoptr(GError) error = NULL;
-    size_t n_torn = 0;
-    g_autoptr(IpbRecording) recording = ipb_recording_read(path, &n_torn, &error);
+    check_read(path, IPB_RECORDING_DOCUMENT);
+    check_read(path, IPB_RECORDING_REPLAY);
     close(fd);
-    g_assert((recording == NULL) == (error != NULL));
-    if (recording != NULL)
-        check_documents(recording);
-    else
-        g_assert(g_str_has_prefix(error->message, path));
     return 0;
 }

@@ -33,11 +33,8 @@ def existing(path: Path) -> Path:
 def leave_out(items: list[Any]) -> None:
     """Tests that are not run, and do not count.
 
-    An ordinary user does not run those marked needs_root. The variable IPYBOX_TEST_LEAVE_OUT has
-    names of test files, for scripts/check-sanitizers.
+    An ordinary user does not run those marked needs_root.
     """
-    files = os.environ.get("IPYBOX_TEST_LEAVE_OUT", "").split(",")
-    items[:] = [item for item in items if item.path.stem not in files]
     if os.geteuid() != 0:
         items[:] = [item for item in items if item.get_closest_marker("needs_root") is None]
 

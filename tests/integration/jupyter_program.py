@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs in an environment with jupyter_server and nbclient.
 
-argv[1] is the URL of a Jupyter server, argv[2] its token. The program executes a notebook with
-plots there through nbclient, asks its kernel for completions, and interrupts it. It prints the
-outcome as JSON.
+argv[1] is the URL of a Jupyter server, argv[2] its token, argv[3] a kernelspec. The program
+executes a notebook with plots there through nbclient, asks its kernel for completions, and
+interrupts it. It prints the outcome as JSON.
 """
 
 import asyncio
@@ -44,11 +44,11 @@ async def interrupt(manager: Any, client: Any) -> dict[str, Any]:
     return await reply_to(client, msg_id)
 
 
-async def main(url: str, token: str) -> None:
+async def main(url: str, token: str, name: str) -> None:
     GatewayClient.instance().url = url
     GatewayClient.instance().auth_token = token
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    manager = GatewayKernelManager(kernel_name="python3")
+    manager = GatewayKernelManager(kernel_name=name)
     client = NotebookClient(notebook, km=manager, timeout=60)
     async with client.async_setup_kernel(cleanup_kc=False):
         for index, cell in enumerate(notebook.cells):
@@ -85,4 +85,4 @@ async def main(url: str, token: str) -> None:
     )
 
 
-asyncio.run(main(sys.argv[1], sys.argv[2]))
+asyncio.run(main(*sys.argv[1:]))

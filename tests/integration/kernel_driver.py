@@ -39,8 +39,9 @@ FRAME_NAMES = {
     72: "input_request",
     73: "input_end",
     74: "stream",
+    78: "branched",
 }
-PIPES, PIPES_WANTED = 6, 76
+PIPES, PIPES_WANTED, BRANCH = 6, 76, 8
 KEY = bytes(range(12))
 MARK_SIZE = 18
 
@@ -54,6 +55,7 @@ class Forkserver:
         site_packages: list[str] | None = None,
         stub_dir: str | None = None,
         env: dict[str, str] | None = None,
+        branching: Path | None = None,
     ) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.control.settimeout(TIMEOUT)
@@ -85,6 +87,7 @@ class Forkserver:
                 "site_packages": site_packages,
                 "preload": list(preload),
                 "stub_dir": stub_dir,
+                "branching": str(branching) if branching is not None else None,
             }
         )
 
@@ -129,6 +132,24 @@ class Forkserver:
 
     def kernel(self, **start: Any) -> Kernel:
         kernel = self.fork(**start)
+        kernel.wait_for("hello")
+        kernel.take_events()
+        return kernel
+
+    def branch(self, forerunner: Kernel, **start: Any) -> Kernel:
+        """A branch of a kernel, which has answered. Its `warnings` are those of the answer."""
+        self._last_id += 1
+        kernel = Kernel(self, self._last_id, forerunner)
+        self.kernels.append(kernel)
+        answer = forerunner.wait_for("branched")
+        forerunner.take_events()
+        if "pid" not in answer:
+            raise BranchRefused(answer["reasons"])
+        kernel.warnings = answer["warnings"]
+        inodes = [os.fstat(pipe).st_ino for pipe in kernel.pipes]
+        self.send({"op": "adopt", "id": kernel.id, "pid": answer["pid"], "inodes": inodes})
+        kernel.forked()
+        kernel.send_start(**start)
         kernel.wait_for("hello")
         kernel.take_events()
         return kernel
@@ -209,21 +230,34 @@ class OrderedReader:
         return True
 
 
+class BranchRefused(Exception):
+    def __init__(self, reasons: list[str]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+
 class Kernel:
-    def __init__(self, forkserver: Forkserver, kernel_id: int) -> None:
+    def __init__(
+        self, forkserver: Forkserver, kernel_id: int, forerunner: Kernel | None = None
+    ) -> None:
         self.forkserver = forkserver
         self.id = kernel_id
         self.wire, wire = socket.socketpair()
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
         self.pipes = [pipe[0] for pipe in pipes]
-        forkserver.send({"op": "fork", "id": kernel_id}, [wire.fileno(), pipes[0][1], pipes[1][1]])
+        fds = [wire.fileno(), pipes[0][1], pipes[1][1]]
+        if forerunner is None:
+            forkserver.send({"op": "fork", "id": kernel_id}, fds)
+        else:
+            forerunner.send_frame(BRANCH, {"id": kernel_id}, fds)
         wire.close()
         for _, end in pipes:
             os.close(end)
         self.reader = OrderedReader(KEY)
         self._received = bytearray()
         self._open = {self.wire.fileno(), *self.pipes}
-        self._cell = 0
+        self._cell = forerunner._cell if forerunner is not None else 0
+        self.warnings: list[str] = []
         self._repeat_at: float | None = None
         self.pid = self.pidfd = -1
         self.is_closed = False
@@ -292,9 +326,12 @@ class Kernel:
         masks = re.findall(r"^(?:SigPnd|ShdPnd):\s*(\w+)$", status, re.MULTILINE)
         return any(int(mask, 16) >> (number - 1) & 1 for mask in masks)
 
-    def send_frame(self, kind: int, payload: dict[str, Any]) -> None:
+    def send_frame(self, kind: int, payload: dict[str, Any], fds: list[int] | None = None) -> None:
         data = json.dumps(payload).encode()
-        self.wire.sendall(struct.pack("<IBI", len(data) + 5, kind, 0) + data)
+        frame = struct.pack("<IBI", len(data) + 5, kind, 0) + data
+        if fds:
+            frame = frame[socket.send_fds(self.wire, [frame], fds) :]
+        self.wire.sendall(frame)
 
     def execute(self, code: str, **options: Any) -> int:
         self._cell += 1

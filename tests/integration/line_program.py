@@ -11,6 +11,7 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 Self = TypeVar("Self", bound="LineProgram")
@@ -19,9 +20,16 @@ Self = TypeVar("Self", bound="LineProgram")
 class LineProgram:
     """A context manager: its end closes stdin and waits for the exit."""
 
-    def __init__(self, command: list[str], place: Any, stderr: int | None = None):
+    def __init__(
+        self,
+        command: list[str],
+        place: Any,
+        stderr: int | None = None,
+        pass_fds: Collection[int] = (),
+    ):
         self.process = subprocess.Popen(
             command,
+            pass_fds=pass_fds,
             cwd=place.workspace,
             env=place.environ,
             stdin=subprocess.PIPE,

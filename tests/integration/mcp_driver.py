@@ -99,11 +99,13 @@ class McpServer(LineProgram):
 
     # MCP
 
-    def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> dict:
+    def initialize(
+        self, version: str = "2025-11-25", name: str = "test", **capabilities: Any
+    ) -> dict:
         params = {
             "protocolVersion": version,
             "capabilities": capabilities,
-            "clientInfo": {"name": "test", "version": "1"},
+            "clientInfo": {"name": name, "version": "1"},
         }
         result = self.answer(self.request("initialize", params))["result"]
         self.notify("notifications/initialized")

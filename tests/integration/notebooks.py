@@ -64,7 +64,11 @@ def comparable(outputs: list[dict]) -> list[tuple]:
     found: list[tuple] = []
     for output in outputs:
         if output["output_type"] == "stream":
-            found.append((output["name"], output["text"]))
+            name, text = output["name"], output["text"]
+            # ipykernel on a busy machine sends a line in two parts, which are not always merged.
+            if found and found[-1][0] == name:
+                text = found.pop()[1] + text
+            found.append((name, text))
         elif output["output_type"] == "error":
             found.append(("error", output["ename"], output["evalue"]))
         else:

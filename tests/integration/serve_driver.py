@@ -6,8 +6,11 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +21,63 @@ ACCEPT = "application/json, text/event-stream"
 REVISION = "2025-11-25"
 
 
-class Serve(LineProgram):
-    """Runs `ipybox serve`."""
+# Starts a program as a service manager does: the sockets are file descriptors from 3 on.
+ACTIVATE = """
+import os, sys
+count = int(sys.argv[1])
+kept = [os.dup(int(fd)) for fd in sys.argv[2 : 2 + count]]
+while min(kept) < 3 + count:
+    kept = [os.dup(fd) for fd in kept]
+for i, fd in enumerate(kept):
+    os.dup2(fd, 3 + i)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(count), "LISTEN_FDNAMES": "x"}
+os.execv(sys.argv[2 + count], sys.argv[2 + count:])
+"""
 
-    def __init__(self, ipybox: str, place: Any, *args: str, stderr: int | None = None):
-        super().__init__([ipybox, "serve", "--port=0", *args], place, stderr)
+
+def activated(sockets: Sequence[socket.socket], command: list[str]) -> list[str]:
+    numbers = [str(one.fileno()) for one in sockets]
+    return [sys.executable, "-c", ACTIVATE, str(len(sockets)), *numbers, *command]
+
+
+class Serve(LineProgram):
+    """Runs `ipybox serve`. With an SSLContext its clients use TLS.
+
+    With `sockets` it gets these as from a service manager. With `unix` its clients connect there.
+    """
+
+    def __init__(
+        self,
+        ipybox: str,
+        place: Any,
+        *args: str,
+        stderr: int | None = None,
+        tls: ssl.SSLContext | None = None,
+        sockets: Sequence[socket.socket] = (),
+        unix: Path | None = None,
+    ):
+        command = [ipybox, "serve", "--port=0", *args]
+        if sockets:
+            command = activated(sockets, command)
+        super().__init__(command, place, stderr, [one.fileno() for one in sockets])
+        self.tls = tls
+        self.unix = unix
+        self.source: tuple[str, int] | None = None  # the address of clients
         line = json.loads(self.read_line(TIMEOUT))
-        self.port = line["port"]
+        self.line = line
+        self.port = line.get("port", 0)
         self.token = line.get("token")
 
     def connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
+        if self.tls:
+            return http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=TIMEOUT, context=self.tls
+            )
+        if self.unix:
+            return UnixConnection(self.unix)
+        return http.client.HTTPConnection(
+            "127.0.0.1", self.port, timeout=TIMEOUT, source_address=self.source
+        )
 
     def request(
         self, method: str, path: str = "/mcp", body: Any = None, **headers: str | None
@@ -59,6 +108,17 @@ def send(
     connection.request(
         method, path, data, {name: value for name, value in usual.items() if value is not None}
     )
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path):
+        super().__init__("localhost", timeout=TIMEOUT)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(TIMEOUT)
+        self.sock.connect(str(self.path))
 
 
 class Response:
@@ -179,6 +239,54 @@ class Client:
         return self.send("GET", Last_Event_ID=last_id, Accept="text/event-stream")
 
 
+class Stateless:
+    """A client of revision 2026-07-28: each request stands for itself."""
+
+    revision = "2026-07-28"
+
+    def __init__(self, server: Serve, token: str | None = None, **capabilities: Any):
+        self.server = server
+        self.token = token or server.token
+        self.capabilities = capabilities
+        self.last_id = 0
+
+    def meta(self, **others: Any) -> dict:
+        return {
+            "io.modelcontextprotocol/protocolVersion": self.revision,
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+            **others,
+        }
+
+    def post(self, method: str, params: dict | None = None, **headers: str | None) -> Response:
+        """Sends a request with the headers that belong to it. `_meta` is added if it is missing."""
+        params = {"_meta": self.meta(), **(params or {})}
+        self.last_id += 1
+        usual = {"MCP_Protocol_Version": self.revision, "Mcp_Method": method}
+        name = params.get("name") or params.get("uri") or params.get("taskId")
+        if name:
+            usual["Mcp_Name"] = name
+        connection = self.server.connection()
+        body = {"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}
+        send(connection, self.token, "POST", "/mcp", body, usual | headers)
+        return Response(connection)
+
+    def call(self, tool: str, arguments: dict | None = None, **params: Any) -> Response:
+        return self.post("tools/call", {"name": tool, "arguments": arguments or {}, **params})
+
+    def result(self, tool: str, arguments: dict | None = None, **params: Any) -> dict:
+        return self.call(tool, arguments, **params).messages()[-1]["result"]
+
+    def cell(self, code: str, session: str | None = None, **params: Any) -> dict:
+        """The result of a cell."""
+        arguments = {"code": code} | ({"session_id": session} if session else {})
+        return self.result("execute_ipython_cell", arguments, **params)
+
+
+def session_of(result: dict) -> str:
+    return result["_meta"]["ipybox/session_id"]
+
+
 def text_of(answer: dict) -> str:
     return answer["result"]["content"][0]["text"]
 
@@ -220,3 +328,29 @@ def write_tokens(path: Path, **tokens: str) -> str:
     path.write_text("# names\n" + "".join(f"{name} {token}\n" for name, token in tokens.items()))
     path.chmod(0o600)
     return f"--token-file={path}"
+
+
+class Certificate:
+    """A certificate of this machine that signs itself, in `directory`."""
+
+    def __init__(self, directory: Path, name: str = "server", *options: str):
+        self.path = directory / f"{name}.pem"
+        self.key = directory / f"{name}.key"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+            + ["-nodes", "-days", "2", "-subj", f"/CN={name}"]
+            + ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1"]
+            + ["-keyout", str(self.key), "-out", str(self.path), *options],
+            check=True,
+            capture_output=True,
+            timeout=TIMEOUT,
+        )
+        self.key.chmod(0o600)
+
+    @property
+    def options(self) -> list[str]:
+        return [f"--tls-certificate={self.path}", f"--tls-key={self.key}"]
+
+    def context(self) -> ssl.SSLContext:
+        """Of a client that trusts this certificate only."""
+        return ssl.create_default_context(cafile=str(self.path))

@@ -5,10 +5,12 @@ usage: serve_sdk_client.py URL TOKEN
 """
 
 import asyncio
+import contextlib
 import json
 import sys
 
 from mcp import ClientSession
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.types import ElicitResult
 
@@ -16,6 +18,20 @@ from mcp.types import ElicitResult
 async def on_elicitation(context, params):
     assert "name?" in params.message, params.message
     return ElicitResult(action="accept", content={"value": "typed"})
+
+
+@contextlib.asynccontextmanager
+async def connect(url, headers):
+    """Streams of messages, by the transport that belongs to the path."""
+    if url.endswith("/sse"):
+        async with sse_client(url, headers) as streams:
+            yield streams
+    else:
+        async with (
+            create_mcp_http_client(headers) as client,
+            streamable_http_client(url, http_client=client) as streams,
+        ):
+            yield streams
 
 
 async def main(url: str, token: str) -> None:
@@ -26,8 +42,7 @@ async def main(url: str, token: str) -> None:
 
     headers = {"Authorization": f"Bearer {token}"}
     async with (
-        create_mcp_http_client(headers) as client,
-        streamable_http_client(url, http_client=client) as streams,
+        connect(url, headers) as streams,
         ClientSession(*streams[:2], elicitation_callback=on_elicitation) as session,
     ):
         await session.initialize()

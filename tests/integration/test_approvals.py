@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+import scripted_server
 from mcp_driver import McpServer
 
 RULES = {
@@ -52,9 +53,13 @@ except Exception as error:
 
 
 @pytest.fixture
-def time_api(run_ipybox, servers) -> None:
+def time_api(run_ipybox) -> None:
     done = run_ipybox(
-        "apigen", "--server-name", "time", "--server-params", json.dumps(servers.time())
+        "apigen",
+        "--server-name",
+        "time",
+        "--server-params",
+        json.dumps(scripted_server.params("clock")),
     )
     assert done.returncode == 0, done.stderr
 

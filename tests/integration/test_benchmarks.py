@@ -36,6 +36,29 @@ def test_every_row_is_measured(ipybox: str, python: str, place: harness.Place) -
         assert row["title"] in done.stdout
 
 
+def test_serving_is_measured(ipybox: str, python: str, place: harness.Place) -> None:
+    report = place.workspace / "report.json"
+    program = str(harness.ROOT / "benchmarks" / "serve.py")
+    options = ["--quick", "--idle=50", "--build", str(Path(ipybox).parent), "--python", python]
+    command = [sys.executable, program, *options, "--json", str(report)]
+    done = harness.run(command, place, timeout=240)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(report.read_text())["rows"]
+    names = ["slow", "abort", "malformed", "idle"]
+    assert {f"beside {name}" for name in names} | {"first pool", "cell http"} <= set(rows)
+    assert len(rows["ratios"]) == 2 + len(names)
+
+
+def test_branches_are_measured(ipybox: str, python: str, place: harness.Place) -> None:
+    report = place.workspace / "report.json"
+    program = str(harness.ROOT / "benchmarks" / "branches.py")
+    options = ["--quick", "--sandbox", "--build", str(Path(ipybox).parent), "--python", python]
+    command = [sys.executable, program, *options, "--json", str(report)]
+    done = harness.run(command, place, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(report.read_text())) == ["10 MB", "5 branches"]
+
+
 def test_a_missing_program_is_named(place: harness.Place) -> None:
     done = harness.run([sys.executable, str(COMPARE), "--build", str(place.workspace)], place)
     assert done.returncode == 1

@@ -16,6 +16,8 @@ import pytest
 import scripted_server
 from terminal import Terminal
 
+CLOCK = json.dumps(scripted_server.params("clock"))
+
 # run
 
 
@@ -344,10 +346,8 @@ def test_run_interrupted(ipybox, place):
 
 
 @pytest.fixture
-def time_api(run_ipybox, servers):
-    done = run_ipybox(
-        "apigen", "--server-name", "time", "--server-params", json.dumps(servers.time())
-    )
+def time_api(run_ipybox):
+    done = run_ipybox("apigen", "--server-name", "time", "--server-params", CLOCK)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -440,7 +440,7 @@ def test_apigen(run_ipybox, workspace, time_api):
     assert time_api == ["get_current_time", "convert_time"]
     assert (workspace / "mcptools/time/convert_time.py").exists()
     listed = run_ipybox("servers")
-    assert re.search(r"^ID +NAME +SERVER\n[0-9a-f]{32}  time  .*mcp-server-time", listed.stdout)
+    assert re.search(r"^ID +NAME +SERVER\n[0-9a-f]{32}  time  .*scripted_server", listed.stdout)
     assert str(workspace / "mcptools") in listed.stdout
 
 
@@ -462,14 +462,14 @@ def test_apigen_async(run_ipybox, servers, workspace):
     assert "UTC" in run_ipybox("run", "--approve", "allow", "-c", code).stdout
 
 
-def test_apigen_errors(run_ipybox, workspace, servers):
+def test_apigen_errors(run_ipybox, workspace):
     def fails(*args: str) -> str:
         done = run_ipybox("apigen", *args)
         assert done.returncode != 0 and done.stdout == ""
         return done.stderr
 
     assert "--server-name" in fails("--server-params", "{}")
-    assert "class" in fails("--server-name", "class", "--server-params", json.dumps(servers.time()))
+    assert "class" in fails("--server-name", "class", "--server-params", CLOCK)
     assert "byte" in fails("--server-name", "x", "--server-params", "{")
     assert "command" in fails("--server-name", "x", "--server-params", "{}")
     assert "no-such-command" in fails(

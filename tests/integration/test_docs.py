@@ -20,6 +20,8 @@ NOT_RUN = {
     "docs/how-to/jupyter.md": 4,
     "docs/how-to/login.md": 1,
     "docs/how-to/python-sdk.md": 2,
+    "docs/how-to/serve.md": 5,
+    "docs/man/ipybox-serve.1.scd": 1,
 }
 
 

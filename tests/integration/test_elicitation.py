@@ -25,9 +25,13 @@ print(convert())
 
 
 @pytest.fixture
-def start(ipybox, place, run_ipybox, servers):
+def start(ipybox, place, run_ipybox):
     done = run_ipybox(
-        "apigen", "--server-name", "time", "--server-params", json.dumps(servers.time())
+        "apigen",
+        "--server-name",
+        "time",
+        "--server-params",
+        json.dumps(scripted_server.params("clock")),
     )
     assert done.returncode == 0, done.stderr
     with contextlib.ExitStack() as stack:

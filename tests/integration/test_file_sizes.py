@@ -12,8 +12,11 @@ import signal
 import subprocess
 
 import pytest
+import scripted_server
 from mcp_driver import McpServer
 from rpc_driver import RpcCore
+
+CLOCK = scripted_server.params("clock")
 
 IMAGE = 20_000  # more than the limit of these tests
 LIMIT = 10_000
@@ -73,12 +76,12 @@ def test_output_file_of_run(ipybox, place, workspace):
     assert (workspace / "out").stat().st_size == LIMIT
 
 
-def test_audit_log(ipybox, place, workspace, servers):
+def test_audit_log(ipybox, place, workspace):
     """If the decision cannot be logged, the call is refused. The session continues."""
     (workspace / "audit.jsonl").write_text("x" * (LIMIT - 10) + "\n")
     program, *arguments = limited(ipybox)
     with McpServer(program, place, *arguments, "--audit-log", "audit.jsonl") as server:
-        server.register("clock", servers.time())
+        server.register("clock", CLOCK)
         text = server.failing_cell(
             "from mcptools.clock import get_current_time as t; t.run(t.Params(timezone='UTC'))",
             max_output_chars=20_000,
@@ -89,10 +92,10 @@ def test_audit_log(ipybox, place, workspace, servers):
 
 
 @pytest.mark.parametrize("size", [1000, 100], ids=["package", "registry"])
-def test_registration(ipybox, place, workspace, servers, size):
+def test_registration(ipybox, place, workspace, size):
     """The previous package and entry remain, and no part of the new ones is left."""
     with McpServer(ipybox, place) as server:
-        server.register("clock", servers.time())
+        server.register("clock", CLOCK)
 
     def files() -> dict[str, bytes]:
         folders = [workspace / "mcptools", place.state]
@@ -106,7 +109,10 @@ def test_registration(ipybox, place, workspace, servers, size):
     before = files()
     program, *arguments = limited(ipybox, size)
     with McpServer(program, place, *arguments) as server:
-        params = {"server_name": "clock", "server_params": {**servers.time(), "env": {"A": "b"}}}
+        params = {
+            "server_name": "clock",
+            "server_params": {**CLOCK, "env": {"A": "b"}},
+        }
         result = server.tool("register_mcp_server", params)
         text = result["content"][0]["text"]
         assert result["isError"] and str(workspace) in text

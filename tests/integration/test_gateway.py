@@ -759,7 +759,7 @@ def test_jupyter(gateway: Gateway, place: harness.Place) -> None:
     arguments = ["--ServerApp.disable_check_xsrf=True"]
     arguments += [f"--gateway-url=http://127.0.0.1:{gateway.port}"]
     with jupyter_server(place.workspace, place.environ, "", *arguments) as port:
-        command = [str(jupyter_python()), program, f"http://127.0.0.1:{port}", ""]
+        command = [str(jupyter_python()), program, f"http://127.0.0.1:{port}", "", "python3"]
         result = harness.run(command, place, timeout=240)
         assert result.returncode == 0, result.stderr
     outcome = json.loads(result.stdout)

@@ -26,12 +26,7 @@ class Host(McpServer):
 
     def __init__(self, ipybox, place, *args: str, name: str = "test"):
         super().__init__(ipybox, place, *args, initialize=False)
-        params = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": name, "version": "1"},
-        }
-        self.answer(self.request("initialize", params))
+        self.initialize(name=name)
 
     def content(self, code: str) -> list[dict]:
         return self.tool("execute_ipython_cell", {"code": code})["content"]

@@ -45,6 +45,12 @@ def test_new_tools_only_by_default(mcp):
     assert "structuredContent" in mcp.tool("describe_tools")
 
 
+def test_a_host_that_needs_structured_results(ipybox, place):
+    with McpServer(ipybox, place, initialize=False) as server:
+        server.initialize(name="gemini-cli-mcp-client-ipybox")
+        assert cell(server, "6 * 7")["result"] == "42"
+
+
 def test_cells(structured, workspace):
     assert cell(structured, "print('a')\ndisplay('b')\n6 * 7") == {
         "status": "ok", "stdout": "a\n'b'\n", "result": "42", "error": None, "images": [],

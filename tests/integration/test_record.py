@@ -13,6 +13,7 @@ from pathlib import Path
 
 import harness
 import pytest
+import scripted_server
 from mcp_driver import McpServer
 
 
@@ -76,8 +77,8 @@ def test_two_sessions_are_appended(run_ipybox, workspace):
     assert [line["code"] for line in lines if line["type"] == "cell"] == ["1", "2"]
 
 
-def test_tool_calls(run_ipybox, servers, workspace):
-    params = json.dumps(servers.time())
+def test_tool_calls(run_ipybox, workspace):
+    params = json.dumps(scripted_server.params("clock"))
     assert run_ipybox("apigen", "--server-name", "time", "--server-params", params).returncode == 0
     (workspace / "rules.json").write_text(
         '{"default": "allow", "rules": [{"tool": "convert_time", "decision": "deny"}]}'

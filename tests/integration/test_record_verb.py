@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import scripted_server
 from mcp_driver import McpServer
 from notebooks import comparable, executed_by_jupyter, saved_by_jupyter, valid_notebook
 from server_process import jupyter_server
@@ -71,9 +72,9 @@ def test_a_notebook_is_written_as_jupyter_writes_it(run_ipybox, record, place):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_plot_and_a_tool_call(ipybox, run_ipybox, place, servers, workspace):
+def test_a_plot_and_a_tool_call(ipybox, run_ipybox, place, workspace):
     with McpServer(ipybox, place, "--record", "r.jsonl") as server:
-        server.register("time", servers.time())
+        server.register("time", scripted_server.params("clock"))
         server.cell("import matplotlib.pyplot as plt\nplt.plot([1, 4, 9]);")
         server.cell(
             "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'));"

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import harness
+from serve_driver import Serve
 
 TOOLS = [
     "register_mcp_server",
@@ -15,6 +16,8 @@ TOOLS = [
     "reset",
     "describe_tools",
     "list_variables",
+    "list_sessions",
+    "close_session",
 ]
 SIGNATURES = """\
 def run(*, timezone: str) -> Result(timezone=str, datetime=str, day_of_week=str, is_dst=bool): ...\
@@ -65,8 +68,8 @@ def test_python_sdk(client_python, ipybox, place, servers):
 class Inspector:
     """One call for each process, as the command line of MCP Inspector works."""
 
-    def __init__(self, command: list[str], ipybox: str, place: harness.Place):
-        self.command = [*command, ipybox, "--workspace", str(place.workspace)]
+    def __init__(self, command: list[str], place: harness.Place, *server: str):
+        self.command = [*command, *server]
         self.place = place
 
     def __call__(self, method: str, *args: str) -> dict:
@@ -82,7 +85,7 @@ class Inspector:
 
 
 def test_inspector(inspector, ipybox, place, servers):
-    inspect = Inspector(inspector, ipybox, place)
+    inspect = Inspector(inspector, place, ipybox, "--workspace", str(place.workspace))
     assert [tool["name"] for tool in inspect("tools/list")["tools"]] == TOOLS
     registered = inspect.tool(
         "register_mcp_server", server_name="time", server_params=json.dumps(servers.time())
@@ -99,3 +102,17 @@ def test_inspector(inspector, ipybox, place, servers):
     assert called["content"] == [{"type": "text", "text": "True"}]
     assert inspect.tool("reset")["content"][0]["text"].startswith("The kernel was reset: ")
     assert "pip" in inspect.tool("install_package", package_name="pip")["content"][0]["text"]
+
+
+def test_inspector_over_http(inspector, ipybox, place):
+    """Each call has a connection of its own; the session is named."""
+    with Serve(ipybox, place) as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        header = f"Authorization: Bearer {server.token}"
+        inspect = Inspector(inspector, place, url, "--transport", "http", "--header", header)
+        names = [tool["name"] for tool in inspect("tools/list")["tools"]]
+        assert set(names) == {*TOOLS, "get_cell_result"}
+        first = inspect.tool("execute_ipython_cell", code="x = 6")
+        id = first["_meta"]["ipybox/session_id"]
+        again = inspect.tool("execute_ipython_cell", code="x * 7", session_id=id)
+        assert again["content"] == [{"type": "text", "text": "42"}]

@@ -62,11 +62,12 @@ def test_session(serve):
     assert other.cell("2") == "2"
 
 
-def test_python_sdk(client_python, ipybox, place):
+@pytest.mark.parametrize("path", ["mcp", "sse"])
+def test_python_sdk(client_python, ipybox, place, path):
     """Cells, progress, and a question to the user."""
     script = Path(__file__).with_name("serve_sdk_client.py")
     with Serve(ipybox, place) as server:
-        url = f"http://127.0.0.1:{server.port}/mcp"
+        url = f"http://127.0.0.1:{server.port}/{path}"
         done = harness.run([client_python, str(script), url, server.token], place, timeout=240)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
@@ -187,22 +188,29 @@ def test_resumption_while_connected(serve, workspace):
 
 def test_large_answer_in_a_stream(serve):
     client = serve.client()
-    code = "print('x', flush=True)\nprint('y' * 3_000_000)"
+    code = "print('x', flush=True)\nprint('y' * 900_000)"
     response = client.start_cell(code, token="t", max_output_chars=4_000_000)
-    assert len(text_of(response.messages()[-1])) == 2 + 3_000_000
+    assert len(text_of(response.messages()[-1])) == 2 + 900_000
+
+
+def test_maximum_of_a_text(serve):
+    """A larger answer would keep other clients waiting."""
+    answer = serve.client().cell("print('x' * 3_000_000)", max_output_chars=4_000_000)
+    assert 1_000_000 < len(answer) < 1_000_200 and "2000000 of 3000000 characters" in answer
+    assert len(serve.client().cell("print('é' * 900_000)", max_output_chars=9_000_000)) == 900_000
 
 
 def test_replay_is_bounded(serve):
     """Only the newest events are kept."""
     client = serve.client()
-    code = "print('x', flush=True)\nprint('y' * 3_000_000)"
+    code = "print('x', flush=True)\nprint('y' * 900_000)"
     responses = []
-    for _ in range(3):
+    for _ in range(8):
         response = client.start_cell(code, token="t", max_output_chars=4_000_000)
         response.messages()
         responses.append(response.last_id.partition("-")[0] + "-0")
     assert client.resume(responses[0]).status == 400
-    assert len(text_of(client.resume(responses[-1]).messages()[-1])) == 2 + 3_000_000
+    assert len(text_of(client.resume(responses[-1]).messages()[-1])) == 2 + 900_000
 
 
 def test_cancel(serve, workspace):
@@ -272,7 +280,8 @@ def test_result_after_a_lost_connection(serve, workspace):
     assert "not kept any more" in text(get(cell_id=result["_meta"]["ipybox/cell_id"]))
     assert "no cell 1000" in text(get(cell_id=1000))
     assert "must be the number" in text(get(cell_id="x"))
-    client.start_cell("'y' * 5_000_000", max_output_chars=6_000_000).messages()
+    large = "print('\\U0001f642' * 1_000_000); raise ValueError('x' * 300_000)"
+    client.start_cell(large, max_output_chars=6_000_000).messages()
     assert "was not kept" in text(get())
 
 
@@ -523,6 +532,29 @@ def test_large_bodies(serve):
     assert serve.client().cell("1") == "1"
 
 
+def test_many_large_bodies(serve):
+    """They are handled in turn. All are answered, and small requests are answered before them."""
+    client = serve.client()
+    bad = [Background(client.send, "POST", b"[" + b"1," * 400_000) for _ in range(6)]
+    good = Background(client.cell, f"len('{'x' * 1_000_000}')")
+    assert serve.client().cell("2") == "2"
+    assert good.result() == "1000000"
+    assert {response.result().status for response in bad} == {400}
+    gone = client.server.connection()
+    gone.request(
+        "POST",
+        "/mcp",
+        b" " * 1_000_000,
+        {
+            "Authorization": f"Bearer {serve.token}",
+            "Content-Type": "application/json",
+            "Accept": ACCEPT,
+        },
+    )
+    gone.close()
+    assert client.cell("3") == "3"
+
+
 def test_slow_and_silent_peers(ipybox, place):
     """Connections that send nothing, or half a request, give way to clients."""
     with Serve(ipybox, place, "--max-connections=8") as server:
@@ -651,8 +683,8 @@ def test_no_kernel(run_ipybox, workspace):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--host=0.0.0.0"], "no TLS yet"),
-        (["--host=127.evil.example"], "no TLS yet"),
+        (["--host=0.0.0.0"], "--tls-certificate"),
+        (["--host=127.evil.example"], "--tls-certificate"),
         (["--allow-origin=*"], "--allow-origin"),
         (["--max-sessions=0"], "--max-sessions"),
         (["--max-connections=1000000"], "--max-connections"),
@@ -688,3 +720,102 @@ def test_token_files(run_ipybox, workspace):
     done = run_ipybox("serve", "--port=0", "--token-file=tokens", "--unsandboxed-kernels")
     assert done.returncode == 2 and "one client" in done.stderr
     assert "token file nosuch" in run_ipybox("serve", "--port=0", "--token-file=nosuch").stderr
+
+
+# --- HTTP with server-sent events, 2024-11-05 -----------------------------------------------------
+
+
+class OldClient:
+    """Posts its messages to an address that the first event names."""
+
+    def __init__(self, server: Serve, token: str | None = None):
+        self.server = server
+        self.token = token or server.token
+        self.stream = server.request(
+            "GET", "/sse", Accept="text/event-stream", Authorization=f"Bearer {self.token}"
+        )
+        self.lines = iter(self.stream.response.readline, b"")
+        self.last_id = 0
+        assert self.read() == "endpoint"
+        self.path = self.data
+        answer = self.call("initialize", protocolVersion="2024-11-05", capabilities={})
+        assert answer["result"]["protocolVersion"] == "2024-11-05"
+
+    def read(self) -> str:
+        """Reads an event, whose text is then in `data`. Returns its name."""
+        fields = {}
+        for raw in self.lines:
+            name, _, value = raw.decode().rstrip("\n").partition(": ")
+            if name:
+                fields[name] = value
+            elif "data" in fields:
+                self.data = fields["data"]
+                return fields["event"]
+        raise EOFError
+
+    def post(self, body: object, path: str | None = None, token: str | None = None) -> int:
+        response = self.server.request(
+            "POST", path or self.path, body, Authorization=f"Bearer {token or self.token}"
+        )
+        response.close()
+        return response.status
+
+    def call(self, method: str, **params) -> dict:
+        self.last_id += 1
+        id = self.last_id
+        message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+        assert self.post(message) == 202
+        while True:
+            assert self.read() == "message"
+            answer = json.loads(self.data)
+            if answer.get("id") == id:
+                return answer
+
+    def cell(self, code: str) -> str:
+        arguments = {"name": "execute_ipython_cell", "arguments": {"code": code}}
+        return text_of(self.call("tools/call", **arguments))
+
+
+def test_old_clients(serve):
+    client, other = OldClient(serve), OldClient(serve)
+    client.cell("x = 6")
+    assert client.cell("x * 7") == "42"
+    assert other.cell("'x' in globals()") == "False"
+    assert len(client.cell("'a' * 3_000_000")) > 4000
+    assert client.post([1]) == 202 and client.read() == "message"
+    assert client.post(b"{") == 400
+    client.stream.close()
+    while client.post({"jsonrpc": "2.0", "method": "x"}) != 404:
+        pass
+    assert other.cell("2") == "2"
+
+
+def test_old_clients_of_other_principals(principals):
+    alice = OldClient(principals, ALICE)
+    assert alice.cell("1") == "1"
+    assert alice.post({"jsonrpc": "2.0", "method": "x"}, token=BOB) == 404
+    assert alice.post({"jsonrpc": "2.0", "method": "x"}, token="c" * 32) == 401
+    assert alice.post({"jsonrpc": "2.0", "method": "x"}, path="/sse/" + "0" * 64) == 404
+    assert alice.cell("2") == "2"
+
+
+def test_end_with_old_clients(ipybox, place):
+    with Serve(ipybox, place) as server:
+        client = OldClient(server)
+        assert client.cell("1") == "1"
+        server.process.send_signal(signal.SIGTERM)
+        with pytest.raises(EOFError):
+            client.read()
+        assert server.close() == 0
+
+
+def test_limit_of_old_clients(ipybox, place):
+    with Serve(ipybox, place, "--max-sessions=1") as server:
+        client = OldClient(server)
+        refused = server.request("GET", "/sse", Accept="text/event-stream")
+        assert refused.status == 503 and refused.headers["Retry-After"] == "1"
+        refused.close()
+        client.stream.close()
+        while (again := server.client()).status == 503:
+            pass
+        assert again.cell("1") == "1"

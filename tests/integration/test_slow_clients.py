@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import scripted_server
 from line_program import LineProgram
 from mcp_driver import McpServer
 from rpc_driver import RpcCore
@@ -157,11 +158,11 @@ def test_rpc_line_that_is_too_long(ipybox, place):
         assert core.text(session, "x") == "5"
 
 
-def test_answer_to_elicitation_that_is_too_long(ipybox, place, servers):
+def test_answer_to_elicitation_that_is_too_long(ipybox, place):
     """It counts as no answer: the call is refused, and the session continues."""
     with McpServer(ipybox, place, "--approve", "ask", initialize=False) as server:
         server.initialize(elicitation={})
-        server.register("clock", servers.time())
+        server.register("clock", scripted_server.params("clock"))
         code = "from mcptools.clock import get_current_time as t; t.run(t.Params(timezone='UTC'))"
         id = server.start_tool("execute_ipython_cell", {"code": code})
         while not (questions := [message for message in server.notifications if "id" in message]):

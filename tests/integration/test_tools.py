@@ -15,6 +15,8 @@ import pytest
 import scripted_server
 from mcp_driver import McpServer, images_in
 
+CLOCK = scripted_server.params("clock")
+
 
 def fake(*modes: str, **more) -> dict:
     return scripted_server.params("results", *modes, **more)
@@ -79,8 +81,8 @@ def test_sqlite_and_git_servers(mcp, servers, workspace):
     )
 
 
-def test_tools_from_threads_tasks_and_children(mcp, servers):
-    mcp.register("time", servers.time())
+def test_tools_from_threads_tasks_and_children(mcp):
+    mcp.register("time", CLOCK)
     assert (
         mcp.cell(
             "import os\nfrom concurrent.futures import ThreadPoolExecutor, ProcessPoolExecutor\n"
@@ -348,8 +350,8 @@ def test_limits_of_a_server(mcp):
     assert "server_params.limits has an unknown member" in text
 
 
-def test_failed_registration_keeps_the_package(mcp, servers, workspace):
-    mcp.register("time", servers.time())
+def test_failed_registration_keeps_the_package(mcp, workspace):
+    mcp.register("time", CLOCK)
     before = {
         path: path.read_text() for path in (workspace / "mcptools/time").iterdir() if path.is_file()
     }
@@ -500,22 +502,22 @@ def test_registering_again_replaces(mcp, workspace):
     ]
 
 
-def test_registration_outlives_the_process(ipybox, place, servers):
+def test_registration_outlives_the_process(ipybox, place):
     with McpServer(ipybox, place) as server:
-        server.register("time", servers.time())
+        server.register("time", CLOCK)
     with McpServer(ipybox, place) as server:
         assert "UTC" in server.cell(
             "from mcptools.time import get_current_time as g\ng.run(g.Params(timezone='UTC'))"
         )
 
 
-def test_package_of_another_workspace_is_not_callable(ipybox, place, servers, tmp_path):
+def test_package_of_another_workspace_is_not_callable(ipybox, place, tmp_path):
     """A moved package names a registration that the session does not have.
 
     The error says what helps.
     """
     with McpServer(ipybox, place) as server:
-        server.register("time", servers.time())
+        server.register("time", CLOCK)
     other = tmp_path / "other"
     other.mkdir()
     (place.workspace / "mcptools").rename(other / "mcptools")

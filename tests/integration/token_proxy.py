@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds the token of `ipybox serve` to requests, which the suite cannot do.
 
-Everything else is passed on as it is, but for the port in a Host that names the proxy.
+Everything else is passed on as it is, but for the port in a Host that names the proxy. Sessions
+that the client leaves open are deleted at the end.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +19,8 @@ class TokenProxy:
 
     def __init__(self, server: Any):
         target, token = server.port, server.token
+        sessions: set[str] = set()
+        self.server, self.sessions = server, sessions
 
         class Handler(BaseHTTPRequestHandler):
             def handle_any(self) -> None:
@@ -39,10 +43,13 @@ class TokenProxy:
                     if name.lower() not in ("transfer-encoding", "connection"):
                         self.send_header(name, value)
                 self.send_header("Connection", "close")
+                if session := response.headers["Mcp-Session-Id"]:
+                    sessions.add(session)
                 self.end_headers()
-                while chunk := response.read1(65536):
-                    self.wfile.write(chunk)
-                    self.wfile.flush()
+                with contextlib.suppress(ConnectionError):  # the client has read enough
+                    while chunk := response.read1(65536):
+                        self.wfile.write(chunk)
+                        self.wfile.flush()
                 connection.close()
                 self.close_connection = True
 
@@ -60,6 +67,12 @@ class TokenProxy:
         return self.proxy.server_address[1]
 
     def __exit__(self, *exception: object) -> None:
+        for session in self.sessions:
+            headers = {"Authorization": f"Bearer {self.server.token}", "Mcp-Session-Id": session}
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+            connection.request("DELETE", "/mcp", headers=headers)
+            connection.getresponse().read()
+            connection.close()
         self.proxy.shutdown()
         self.thread.join()
         self.proxy.server_close()

@@ -34,6 +34,7 @@ LIBRARIES = [
     "libgobject-2.0",
     "libnghttp2",
     "libseccomp",
+    "libzmq",
 ]
 AUTHORITIES = [
     "ssl/certs/ca-certificates.crt",
@@ -209,6 +210,15 @@ class McpServer:
         return text
 
 
+def check_libraries(pid: int) -> None:
+    """The process has loaded nothing but the C library."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    loaded = {Path(path).name for path in re.findall(r" (/\S*\.so\S*)$", maps, re.MULTILINE)}
+    assert loaded and all(
+        re.match(r"(libc|libm|ld-linux[^.]*|libnss_\w+|libresolv)\.", name) for name in loaded
+    ), loaded
+
+
 def test_only_the_c_library_is_loaded(place: Path) -> None:
     """In a program that has looked up a name and used HTTPS."""
     with (
@@ -218,11 +228,46 @@ def test_only_the_c_library_is_loaded(place: Path) -> None:
         url = web.url.replace("127.0.0.1", "localhost")
         parameters = {"url": url, "ca_file": str(place / "certificates/ca.pem")}
         server.call("register_mcp_server", server_name="web", server_params=parameters)
-        maps = Path(f"/proc/{server.process.pid}/maps").read_text()
-    loaded = {Path(path).name for path in re.findall(r" (/\S*\.so\S*)$", maps, re.MULTILINE)}
-    assert loaded and all(
-        re.match(r"(libc|libm|ld-linux[^.]*|libnss_\w+|libresolv)\.", name) for name in loaded
-    ), loaded
+        check_libraries(server.process.pid)
+
+
+# Runs in an environment with jupyter_client, whose pyzmq has a libzmq of its own.
+FRONT_END = """
+import json, sys
+from jupyter_client import BlockingKernelClient
+client = BlockingKernelClient(connection_file=sys.argv[1])
+client.load_connection_file()
+client.start_channels()
+client.wait_for_ready(timeout=50)
+info = client.kernel_info(reply=True, timeout=50)["content"]
+texts = []
+client.execute_interactive(
+    "print(6 * 7)", timeout=50, output_hook=lambda message: texts.append(message["content"])
+)
+print(json.dumps({"info": info, "texts": [each["text"] for each in texts if "text" in each]}))
+"""
+
+
+def test_jupyter_kernel(place: Path) -> None:
+    """Over ZeroMQ, without libzmq and libstdc++."""
+    connection = place / "connection.json"
+    names = ("shell", "iopub", "stdin", "control", "hb")
+    ports = {f"{name}_port": number for number, name in enumerate(names, 1)}
+    settings = {"transport": "ipc", "ip": str(place / "socket"), "key": "secret key"}
+    connection.write_text(
+        json.dumps({**settings, "signature_scheme": "hmac-sha256", "kernel_name": "", **ports})
+    )
+    front_end = [str(SERVERS / "jupyter/bin/python"), "-c", FRONT_END, str(connection)]
+    with subprocess.Popen(
+        [IPYBOX, "kernel", "-f", str(connection)], cwd=place / "workspace", env=environ(place)
+    ) as kernel:
+        try:
+            outcome = json.loads(run(place, *front_end))
+            check_libraries(kernel.pid)
+        finally:
+            kernel.terminate()
+    assert kernel.returncode == 0
+    assert outcome["info"]["implementation"] == "ipybox" and outcome["texts"] == ["42\n"]
 
 
 def apigen(

@@ -14,14 +14,12 @@ from pathlib import Path
 
 import harness
 import pytest
+import scripted_server
 from box import make_settings
 from kernels import Kernels
 from mcp_driver import McpServer
 
-
-@pytest.fixture
-def servers() -> harness.Servers:
-    return harness.Servers()
+CLOCK = scripted_server.params("clock")
 
 
 def outside_of(kernel: Kernels) -> Path:
@@ -38,28 +36,24 @@ def register(server: McpServer, name: str, params: dict) -> str:
 
 @pytest.mark.parametrize("link", ["mcptools", "mcptools/time"])
 @pytest.mark.parametrize("is_sandboxed", [True, False])
-def test_links_in_place_of_packages(
-    kernel: Kernels, servers: harness.Servers, link: str, is_sandboxed: bool
-) -> None:
+def test_links_in_place_of_packages(kernel: Kernels, link: str, is_sandboxed: bool) -> None:
     outside = outside_of(kernel)
     path = kernel.place.workspace / link
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(outside)
     flags = kernel.servers_flags() if is_sandboxed else []
     with kernel.serve(*flags, is_sandboxed=is_sandboxed) as server:
-        text = register(server, "time", servers.time())
+        text = register(server, "time", CLOCK)
         assert "symbolic link" in text and str(path) in text and "remove it" in text
         assert not list(outside.iterdir())
         assert server.cell("print(1)") == "1"
         path.unlink()
-        assert "get_current_time" in register(server, "time", servers.time())  # the control
+        assert "get_current_time" in register(server, "time", CLOCK)  # the control
 
 
 @pytest.mark.parametrize("where", ["mcptools", "mcptools/time"])
 @pytest.mark.parametrize("kind", ["fifo", "file", "directory"])
-def test_other_things_in_place_of_packages(
-    kernel: Kernels, servers: harness.Servers, where: str, kind: str
-) -> None:
+def test_other_things_in_place_of_packages(kernel: Kernels, where: str, kind: str) -> None:
     """A FIFO would let an open wait for ever."""
     path = kernel.place.workspace / where
     path.parent.mkdir(exist_ok=True)
@@ -70,7 +64,7 @@ def test_other_things_in_place_of_packages(
     else:
         (path / "__init__.py").mkdir(parents=True)
     with kernel.serve(is_sandboxed=False) as server:
-        text = register(server, "time", servers.time())
+        text = register(server, "time", CLOCK)
         if where == "mcptools" and kind == "directory":
             assert "get_current_time" in text
             return
@@ -78,7 +72,7 @@ def test_other_things_in_place_of_packages(
         assert kind == "directory" or f"a {'FIFO' if kind == 'fifo' else 'file'}" in text, text
 
 
-def test_names_that_are_exchanged(kernel: Kernels, servers: harness.Servers) -> None:
+def test_names_that_are_exchanged(kernel: Kernels) -> None:
     """Packages are written again and again, while their place is exchanged with a link."""
     outside = outside_of(kernel)
     workspace = kernel.place.workspace
@@ -98,7 +92,7 @@ while True:
     try:
         assert swapper.stdout is not None and swapper.stdout.readline() == b"started\n"
         with kernel.serve(is_sandboxed=False) as server:
-            texts = [register(server, "time", servers.time()) for _ in range(15)]
+            texts = [register(server, "time", CLOCK) for _ in range(15)]
     finally:
         swapper.kill()
         swapper.communicate()
@@ -107,12 +101,17 @@ while True:
         assert "get_current_time" in text or "symbolic link" in text or "cannot" in text, text
 
 
-def test_generation_follows_no_link(kernel: Kernels, servers: harness.Servers) -> None:
+def test_generation_follows_no_link(kernel: Kernels) -> None:
     """`ipybox apigen`, with a directory of any name."""
     outside = outside_of(kernel)
     (kernel.place.workspace / "tools").symlink_to(outside)
     command = [kernel.box.program("root"), "apigen", "--server-name", "time"]
-    command += ["--server-params", json.dumps(servers.time()), "--root-dir", "tools"]
+    command += [
+        "--server-params",
+        json.dumps(CLOCK),
+        "--root-dir",
+        "tools",
+    ]
     done = harness.run(command, kernel.place)
     assert done.returncode != 0 and "tools is a symbolic link" in done.stderr
     assert not list(outside.iterdir())
@@ -200,14 +199,14 @@ except OSError as error:
 DENIED = ("EROFS\n", "EACCES\n", "EBUSY\n")
 
 
-def test_roots_of_other_names(kernel: Kernels, servers: harness.Servers) -> None:
+def test_roots_of_other_names(kernel: Kernels) -> None:
     """Generated packages are protected wherever they are, in every session."""
     workspace = kernel.place.workspace
     for root in ("tools", "."):
         done = harness.run(
             [
                 *(kernel.box.program("root"), "apigen", "--server-name", "time", "--root-dir"),
-                *(root, "--server-params", json.dumps(servers.time())),
+                *(root, "--server-params", json.dumps(CLOCK)),
             ],
             kernel.place,
         )

@@ -14,17 +14,15 @@ import subprocess
 
 import harness
 import pytest
+import scripted_server
 from box import make_settings
 from kernels import Kernels, make_environment
 from mcp_driver import YES, Client
 from packages import make_wheel
 
+CLOCK = scripted_server.params("clock")
+
 NAMESPACES = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup"]
-
-
-@pytest.fixture
-def servers() -> harness.Servers:
-    return harness.Servers()
 
 
 def attempt(statement: str) -> str:
@@ -126,7 +124,7 @@ def test_denied_files_are_told(kernel: Kernels) -> None:
     assert "operation not permitted" not in kernel.run("open('.env')", "--no-sandbox").stderr
 
 
-def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> None:
+def test_packages_are_ipyboxs_own(kernel: Kernels) -> None:
     """Nothing replaces them, neither a directory nor a link that leads elsewhere.
 
     Those of ipybox remain.
@@ -144,7 +142,7 @@ def test_packages_are_ipyboxs_own(kernel: Kernels, servers: harness.Servers) -> 
             "EACCES",
             "EROFS",
         )
-        server.register("time", servers.time())
+        server.register("time", CLOCK)
         assert server.cell("import mcptools.time; print(1)") == "1"
         assert (workspace / "mcptools/time/__init__.py").exists() and not list(target.iterdir())
     with kernel.serve() as server:
@@ -173,9 +171,15 @@ def test_roots_secrets_stay_roots(kernel: Kernels) -> None:
     assert kernel.run(code, "--no-sandbox").stdout == "done\n"
 
 
-def test_registry_is_hidden(kernel: Kernels, servers: harness.Servers) -> None:
+def test_registry_is_hidden(kernel: Kernels) -> None:
     done = harness.run(
-        [kernel.box.program("root"), "servers", "add", "time", json.dumps(servers.time())],
+        [
+            kernel.box.program("root"),
+            "servers",
+            "add",
+            "time",
+            json.dumps(CLOCK),
+        ],
         kernel.place,
     )
     assert done.returncode == 0, done.stderr
@@ -287,9 +291,9 @@ def test_children(kernels: Kernels) -> None:
 # Tools
 
 
-def test_tools(kernel: Kernels, servers: harness.Servers) -> None:
+def test_tools(kernel: Kernels) -> None:
     with kernel.serve(*kernel.servers_flags()) as server:
-        assert "get_current_time" in server.register("time", servers.time())[0]
+        assert "get_current_time" in server.register("time", CLOCK)[0]
         code = (
             "from mcptools.time import get_current_time as t\n"
             "print(t.run(t.Params(timezone='UTC')).timezone)"
@@ -325,10 +329,10 @@ def test_kernels_name_no_commands(kernel: Kernels) -> None:
     assert not mark.exists()
 
 
-def test_sessions_do_not_meet(kernel: Kernels, servers: harness.Servers) -> None:
+def test_sessions_do_not_meet(kernel: Kernels) -> None:
     """Two sessions use the same port inside; each reaches its own channel."""
     with kernel.serve(*kernel.servers_flags()) as first, kernel.serve() as second:
-        first.register("time", servers.time())
+        first.register("time", CLOCK)
         second.cell(POST)
         port = first.cell("import os; print(os.environ['TOOL_SERVER_PORT'])")
         assert second.cell("print(os.environ['TOOL_SERVER_PORT'])") == port

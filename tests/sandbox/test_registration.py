@@ -111,6 +111,8 @@ def test_no_registration(kernel: Kernels, files: dict) -> None:
             "reset",
             "describe_tools",
             "list_variables",
+            "list_sessions",
+            "close_session",
         ]
         result = server.tool("register_mcp_server", {"server_name": "x", "server_params": files})
         assert result["isError"] and "Unknown tool" in result["content"][0]["text"]

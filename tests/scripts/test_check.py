@@ -96,8 +96,15 @@ def test_second_attempt(check, tmp_path, more, again, expected):
     tests = tmp_path / "tests"
     tests.mkdir()
     (tests / "test_some.py").write_text(UNSTEADY + more)
-    count = check.check_pytest(tmp_path, str(tests), tmp_path, again)
+    # Without workers, whose start takes long.
+    count = check.check_pytest(tmp_path, [str(tests)], tmp_path, again, "-n", "0")
     assert (count.passed, count.failed, count.unsteady) == expected
+
+
+def test_failures_are_counted_by_directory(check):
+    assert check.most_in_a_directory([]) == 0
+    names = ["sdk.test_a::test_1", "sandbox.test_a::test_1", "sdk.test_b::test_2"]
+    assert check.most_in_a_directory(names) == 2
 
 
 def test_a_second_attempt_that_ran_nothing_changes_nothing(check):
@@ -116,7 +123,7 @@ test('unsteady', sh, protocol: 'tap', suite: 'unit', args: ['-c', '''
     if [ -e mark ]; then echo ok 2; else touch mark; echo not ok 2; fi'''])
 test('steady', sh, suite: 'unit', args: ['-c', 'true'])
 """
-WRONG = "test('wrong{}', sh, args: ['-c', 'false'])\n"
+WRONG = "test('wrong{}', sh, suite: 'unit', args: ['-c', 'false'])\n"
 
 
 @pytest.mark.parametrize(

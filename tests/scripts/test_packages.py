@@ -106,6 +106,31 @@ def test_fails_when_apt_does(system):
 
 
 @pytest.mark.parametrize(
+    ("version", "missing"),
+    [
+        ("rustc 1.96.0 (ac68faa20 2026-05-25)", False),
+        ("rustc 1.88.0-nightly (0123abcde 2025-05-01)", False),
+        ("rustc 1.63.0", True),
+        (None, True),
+    ],
+)
+def test_an_old_rust_is_replaced(system, tmp_path, version, missing):
+    path = tmp_path / "bin"
+    (path / "sed").symlink_to(shutil.which("sed"))
+    programs = {"apt-get": "exit 1", "id": "echo 1000", "cargo": "exit 0"}
+    if version:
+        programs["rustc"] = f'echo "{version}"'
+    for name, text in programs.items():
+        (path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (path / name).chmod(0o755)
+    done = subprocess.run([SCRIPT, "rust"], env={"PATH": str(path)}, capture_output=True, text=True)
+    wanted = (
+        "Some packages are missing. Run this, then try again:\nsudo apt-get install cargo-web\n"
+    )
+    assert (done.returncode, done.stderr) == ((1, wanted) if missing else (0, ""))
+
+
+@pytest.mark.parametrize(
     ("goals", "groups"),
     [
         ((), "build"),
@@ -141,6 +166,6 @@ def test_programs_of_the_tests_are_set_up(system, tmp_path):
     assert command == "sudo apt-get "
     needed = (
         "chromium clang-format curl doxygen fish g++ git man-db mandoc meson ninja-build openssl "
-        "procps scdoc zsh"
+        "procps scdoc systemd zsh"
     )
     assert sorted(packages.split()) == needed.split()

@@ -76,18 +76,20 @@ def workspace(home: harness.Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         monkeypatch.setenv(name, value)
     directory = Path(tempfile.mkdtemp(prefix="ws-", dir=home.workspace))
     monkeypatch.chdir(directory)
+    # What other tests of this process keep running is not ours.
+    before = _extra_processes()
     yield directory
-    left = kernels_left()
+    left = kernels_left(before)
     assert not left, "left behind:\n" + "\n".join(left)
 
 
-def kernels_left() -> list[str]:
-    """The descendants of the core besides its forkservers, after a grace period."""
+def kernels_left(before: set[int]) -> list[str]:
+    """The new descendants of the core besides its forkservers, after a grace period."""
     deadline = time.monotonic() + harness.GRACE_SECONDS
-    left = _extra_processes()
+    left = _extra_processes() - before
     while left and time.monotonic() < deadline:
         harness.wait_for_end(left, deadline)
-        left = _extra_processes()
+        left = _extra_processes() - before
     return [harness.describe(pid) for pid in sorted(left)]
 
 

@@ -33,9 +33,11 @@ from ipybox import (
     CodeExecutionChunk,
     CodeExecutionError,
     CodeExecutionResult,
+    CodeExecutionTimeout,
     CodeExecutor,
     DisplayData,
     MCPClient,
+    Variables,
     generate_mcp_sources,
 )
 from ipybox.core import Core, CoreDiedError, CoreError, acquire_core, client, close_core
@@ -786,3 +788,42 @@ async def test_log(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_idle_core_is_kept_for_a_while() -> None:
     assert client.IDLE_TIMEOUT_S >= 10
+
+
+# Variables
+
+
+async def test_variables_are_saved_and_loaded(workspace: Path) -> None:
+    async with CodeExecutor() as executor:
+        await executor.execute("x = [1]\ndef f(): pass")
+        saved = await executor.save(Path("folder.state"), ["x", "f"])
+        assert saved.names == ["x"] and saved.failed.keys() == {"f"}
+        with pytest.raises(CodeExecutionError, match="^FileNotFoundError"):
+            await executor.load("none")
+        with pytest.raises(ValueError):
+            await executor.save("s", timeout=-1)
+        (workspace / "folder.state").rename(workspace / "moved")
+    async with CodeExecutor() as executor:
+        assert await executor.load("moved") == Variables(["x"], {})
+        assert (await executor.execute("print(x)")).text == "[1]"
+        await executor.execute("class C:\n    def __reduce__(self):\n        while True: pass")
+        await executor.execute("c = C()")
+        with pytest.raises(CodeExecutionTimeout):
+            await executor.save("s", timeout=0.5)
+        assert not (workspace / "s").exists()
+    with pytest.raises(RuntimeError):
+        await executor.load("moved")
+
+
+async def test_a_cancelled_task_cancels_the_saving(workspace: Path) -> None:
+    begun = Meeting(workspace / "begun")
+    async with CodeExecutor() as executor:
+        reduce = f"def __reduce__(self):\n        {begun.code}\n        while True: pass"
+        await executor.execute(f"class C:\n    {reduce}\nc, x = C(), 1")
+        task = asyncio.create_task(executor.save("s"))
+        await arun(begun.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await executor.execute("print(x)")).text == "1"
+    assert not (workspace / "s").exists()

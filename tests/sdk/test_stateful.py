@@ -64,6 +64,7 @@ class Actor:
             (2, self.cancel),
             (2, self.cancel_task),
             (1, self.reset),
+            (1, self.save_and_load),
             (1, self.restart),
             (1, self.die),
         ]
@@ -239,6 +240,16 @@ class Actor:
         with pytest.raises(CodeExecutionError, match="^NameError"):
             await self.executor.execute("n")
         await self.begin()
+
+    async def save_and_load(self) -> None:
+        """A kernel that did not have the variable gets it from the file."""
+        path = f"{self.name}.state"
+        saved = await self.executor.save(path, ["n"])
+        assert saved.names == ["n"] and not saved.failed
+        await self.executor.reset()
+        await self.executor.execute(NOTE)
+        assert await self.executor.load(path, timeout=60) == saved
+        await self.check()
 
     async def restart(self) -> None:
         await self.executor.stop()

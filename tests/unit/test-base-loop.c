@@ -160,6 +160,112 @@ test_timer_frees_itself(void)
         g_main_context_iteration(NULL, TRUE);
 }
 
+typedef struct {
+    IpbTimer *timer;
+    unsigned delay_ms;
+    guint fired; /* the how many-th one; 0: not yet */
+    guint *n_fired;
+} Timed;
+
+static void
+on_timed(void *data)
+{
+    Timed *timed = data;
+    g_assert_nonnull(timed->timer);
+    g_assert_cmpuint(timed->fired, ==, 0);
+    timed->fired = ++*timed->n_fired;
+    g_clear_pointer(&timed->timer, ipb_timer_free);
+}
+
+/* Of two timers, the one that was made first with no longer a delay fires first. Freed ones do not
+ * fire. */
+static void
+test_order_of_timers(void)
+{
+    enum { N = 400 };
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    Timed timed[N];
+    guint n_fired = 0, n_freed = 0;
+    for (guint i = 0; i < N; i++) {
+        timed[i] =
+            (Timed){.delay_ms = (unsigned) g_test_rand_int_range(0, 12), .n_fired = &n_fired};
+        timed[i].timer = ipb_timer_new(loop, timed[i].delay_ms, on_timed, &timed[i]);
+        Timed *other = &timed[g_test_rand_int_range(0, (gint32) i + 1)];
+        if (i % 3 == 0 && other->timer != NULL) {
+            g_clear_pointer(&other->timer, ipb_timer_free);
+            n_freed++;
+        }
+    }
+    while (n_fired + n_freed < N)
+        g_main_context_iteration(NULL, TRUE);
+    guint n_compared = 0;
+    for (guint i = 0; i < N; i++) {
+        for (guint j = i + 1; j < N; j++) {
+            if (timed[i].fired == 0 || timed[j].fired == 0 || timed[i].delay_ms > timed[j].delay_ms)
+                continue;
+            g_assert_cmpuint(timed[i].fired, <, timed[j].fired);
+            n_compared++;
+        }
+    }
+    g_assert_cmpuint(n_compared, >, N);
+    g_assert_false(g_main_context_iteration(NULL, FALSE));
+}
+
+typedef struct {
+    IpbLoop *loop;
+    IpbTimer *timer;
+    int calls;
+} Again;
+
+static void
+on_again(void *data)
+{
+    Again *again = data;
+    ipb_timer_free(again->timer);
+    again->timer = ipb_timer_new(again->loop, 0, on_again, again);
+    again->calls++;
+}
+
+/* A timer that its own callback makes again waits for the loop's next turn. */
+static void
+test_timer_that_is_made_again(void)
+{
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    Again again = {.loop = loop};
+    again.timer = ipb_timer_new(loop, 0, on_again, &again);
+    for (int i = 1; i <= 3; i++) {
+        while (again.calls < i)
+            g_main_context_iteration(NULL, TRUE);
+        g_assert_cmpint(again.calls, ==, i);
+    }
+    ipb_timer_free(again.timer);
+}
+
+typedef struct {
+    IpbTimer *timer, *inner;
+} Nested;
+
+static void
+on_nested(void *data)
+{
+    Nested *nested = data;
+    while (nested->inner != NULL)
+        g_main_context_iteration(NULL, TRUE);
+    g_clear_pointer(&nested->timer, ipb_timer_free);
+}
+
+/* A callback runs the context until another timer has fired. */
+static void
+test_timer_within_a_callback(void)
+{
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, NULL);
+    Nested nested = {0};
+    nested.timer = ipb_timer_new(loop, 0, on_nested, &nested);
+    nested.inner = ipb_timer_new(loop, 1, on_timer, &nested.inner);
+    while (nested.timer != NULL)
+        g_main_context_iteration(NULL, TRUE);
+}
+
 /* --- without watches of epoll ----------------------------------------------------------------- */
 
 /* From now on epoll_ctl fails in this process as if other programs of the user had all watches. */
@@ -187,9 +293,14 @@ static const struct {
     const char *name;
     void (*func)(void);
 } TESTS[] = {
-    {"free-in-callback", test_free_in_callback},     {"pause", test_pause},
-    {"pause-in-callback", test_pause_in_callback},   {"events", test_events},
+    {"free-in-callback", test_free_in_callback},
+    {"pause", test_pause},
+    {"pause-in-callback", test_pause_in_callback},
+    {"events", test_events},
     {"timer-frees-itself", test_timer_frees_itself},
+    {"order-of-timers", test_order_of_timers},
+    {"timer-that-is-made-again", test_timer_that_is_made_again},
+    {"timer-within-a-callback", test_timer_within_a_callback},
 };
 
 static void

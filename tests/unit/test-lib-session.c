@@ -267,6 +267,67 @@ test_free_runtime_in_the_log(void)
     assert_prints(fixture.session, "1", "1");
 }
 
+/* --- saved variables -------------------------------------------------------------------------- */
+
+static void
+test_saved_variables(void)
+{
+    static const char *const NAMES[] = {"x", "f", "gone", NULL};
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autoptr(GError) error = NULL;
+    ipybox_result_free(run(fixture.session, "x = [1]\ndef f(): pass", IPYBOX_STATUS_OK));
+    g_autofree char *saved =
+        ipybox_session_save(fixture.session, "state", NAMES, 60000, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(g_str_has_prefix(saved, "{\"names\":[\"x\"],\"failed\":{"));
+    g_assert_nonnull(strstr(saved, "\"gone\":\"there is no such variable\""));
+    g_assert_true(ipybox_session_reset(fixture.session, NULL));
+    g_autofree char *loaded = ipybox_session_load(fixture.session, "state", 60000, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(loaded, ==, "{\"names\":[\"x\"],\"failed\":{}}");
+    assert_prints(fixture.session, "print(x)", "[1]");
+}
+
+static void
+test_variables_that_are_not_saved(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autoptr(GError) error = NULL;
+    g_assert_null(ipybox_session_load(fixture.session, "none", 0, NULL, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_CODE);
+    g_assert_nonnull(strstr(error->message, "FileNotFoundError"));
+    g_clear_error(&error);
+    g_assert_null(ipybox_session_save(fixture.session, "", NULL, 0, NULL, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
+    g_clear_error(&error);
+    g_autoptr(GCancellable) cancellable = g_cancellable_new();
+    g_cancellable_cancel(cancellable);
+    g_assert_null(ipybox_session_save(fixture.session, "state", NULL, 0, cancellable, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED);
+}
+
+/* Freeing the session ends what waits. */
+static void
+test_session_is_freed_while_it_saves(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_auto(Answer) save = {0}, load = {0};
+    ipybox_session_save_async(fixture.session, "state", NULL, 0, NULL, on_answer, &save);
+    ipybox_session_load_async(fixture.session, "state", 0, NULL, on_answer, &load);
+    g_clear_pointer(&fixture.session, ipybox_session_free);
+    wait_for(&save);
+    wait_for(&load);
+    g_autoptr(GError) error = NULL;
+    g_assert_null(ipybox_session_save_finish(NULL, save.result, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED);
+    g_clear_error(&error);
+    g_assert_null(ipybox_session_load_finish(NULL, load.result, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED);
+}
+
 /* --- closed ------------------------------------------------------------------------------------
  * */
 
@@ -284,6 +345,12 @@ assert_all_busy(IpyboxSession *session)
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
     g_clear_error(&error);
     g_assert_null(ipybox_session_install(session, "six", NULL, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
+    g_clear_error(&error);
+    g_assert_null(ipybox_session_save(session, "state", NULL, 0, NULL, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
+    g_clear_error(&error);
+    g_assert_null(ipybox_session_load(session, "state", 0, NULL, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
     g_clear_error(&error);
     g_assert_false(ipybox_session_close(session, &error));
@@ -654,6 +721,9 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    add_test("/session/saved-variables", test_saved_variables);
+    add_test("/session/variables-that-are-not-saved", test_variables_that_are_not_saved);
+    add_test("/session/freed-while-it-saves", test_session_is_freed_while_it_saves);
     add_test("/session/options-of-a-session", test_options_of_a_session);
     add_test("/session/events", test_events_of_a_session);
     add_test("/session/options-of-calls", test_options_of_calls);

@@ -252,7 +252,7 @@ connect_client(Fixture *fixture, unsigned i)
     fixture->are_freed[i] = false;
     fixture->channels[i] = new_channel(&fixture->are_freed[i]);
     fixture->connections[i] = ipb_mcp_service_connect(
-        fixture->service, &fixture->channels[i]->channel, on_client_end, fixture, &error);
+        fixture->service, &fixture->channels[i]->channel, false, on_client_end, fixture, &error);
     g_assert_no_error(error);
     initialize(fixture->channels[i]);
     return fixture->channels[i];
@@ -262,7 +262,7 @@ static void
 disconnect(Fixture *fixture, unsigned i)
 {
     bool is_closed = false;
-    ipb_mcp_connection_close(fixture->connections[i], on_closed, &is_closed);
+    ipb_mcp_service_disconnect(fixture->service, fixture->connections[i], on_closed, &is_closed);
     g_assert_false(is_closed);
     while (!is_closed)
         g_main_context_iteration(NULL, TRUE);
@@ -303,8 +303,8 @@ test_too_many(Fixture *fixture, const void *unused)
     connect_client(fixture, 0);
     connect_client(fixture, 1);
     MemoryChannel *third = new_channel(&is_freed);
-    g_assert_null(
-        ipb_mcp_service_connect(fixture->service, &third->channel, on_client_end, fixture, &error));
+    g_assert_null(ipb_mcp_service_connect(fixture->service, &third->channel, false, on_client_end,
+                                          fixture, &error));
     g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
     g_assert_true(is_freed);
     disconnect(fixture, 1);

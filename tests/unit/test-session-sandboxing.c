@@ -13,6 +13,7 @@ typedef struct {
     char *directory, *workspace;
     IpbSandboxing *sandboxing;
     IpbKernelSandboxFuncs funcs;
+    void *reach;                   /* of the sandbox, which has no listeners */
     GPtrArray *notices, *warnings; /* char * */
 } Fixture;
 
@@ -76,6 +77,9 @@ set_up(Fixture *fixture, const void *unused)
     fixture->funcs = ipb_sandboxing_of_kernel(fixture->sandboxing);
     g_autoptr(IpbSandboxPlan) plan = fixture->funcs.make_plan(fixture->funcs.data, &error);
     g_assert_no_error(error);
+    const int no_listeners[] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    g_assert_cmpuint(plan->listeners->len, <=, G_N_ELEMENTS(no_listeners));
+    fixture->reach = fixture->funcs.take_listeners(no_listeners, 0, fixture->funcs.data);
     g_ptr_array_set_size(fixture->warnings, 0);
 }
 
@@ -83,6 +87,7 @@ static void
 tear_down(Fixture *fixture, const void *unused)
 {
     ipb_sandboxing_free(fixture->sandboxing);
+    fixture->funcs.free_reach(fixture->reach); /* it may live longer */
     g_ptr_array_unref(fixture->notices);
     g_ptr_array_unref(fixture->warnings);
     ipb_loop_unref(fixture->loop);
@@ -105,7 +110,7 @@ deny(Fixture *fixture, const char *name)
         .pid = 2,
         .process = "python3",
     };
-    fixture->funcs.on_denied(&denial, fixture->funcs.data);
+    fixture->funcs.on_denied(&denial, fixture->reach);
 }
 
 static char *
@@ -177,7 +182,7 @@ static void
 test_a_socket(Fixture *fixture, const void *unused)
 {
     const IpbSandboxDenial denial = {.kind = IPB_DENIED_SOCKET, .path = "/run/a\n[ipybox] fine"};
-    fixture->funcs.on_denied(&denial, fixture->funcs.data);
+    fixture->funcs.on_denied(&denial, fixture->reach);
     ipb_sandboxing_report_denials(fixture->sandboxing);
     g_assert_cmpuint(fixture->notices->len, ==, 1);
     g_assert_cmpstr(g_ptr_array_index(fixture->notices, 0), ==,
@@ -217,8 +222,8 @@ test_names_that_packages_may_have(Fixture *fixture, const void *unused)
 static void
 test_a_system_that_cannot_judge_names(Fixture *fixture, const void *unused)
 {
-    fixture->funcs.on_unnamed("Linux 5.10 cannot judge names", fixture->funcs.data);
-    fixture->funcs.on_unnamed("Linux 5.10 cannot judge names", fixture->funcs.data);
+    fixture->funcs.on_unnamed("Linux 5.10 cannot judge names", fixture->reach);
+    fixture->funcs.on_unnamed("Linux 5.10 cannot judge names", fixture->reach);
     g_assert_cmpuint(fixture->warnings->len, ==, 1);
     g_assert_cmpstr(g_ptr_array_index(fixture->warnings, 0), ==,
                     "sandbox: Linux 5.10 cannot judge names");

@@ -376,6 +376,38 @@ are_listeners_there(const IpbSandbox *sandbox)
     return sandbox->has_init;
 }
 
+/* The number here of a process of which pid 1 has sent a pidfd. */
+static bool
+find_adopted(const IpbSandbox *sandbox, const IpbPacket *packet, int pidfd, pid_t *ret_pid,
+             GError **error)
+{
+    if (pidfd < 0) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                    "the sandbox has no such process: %s",
+                    packet->value != 0 ? g_strerror(packet->value) : "no descriptor came");
+        return false;
+    }
+    *ret_pid = ipb_pidfd_pid(pidfd);
+    if (*ret_pid > 0)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                        "the process in the sandbox has ended");
+    return false;
+}
+
+static bool
+take_adopted(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
+{
+    g_autoptr(GError) error = NULL;
+    pid_t pid = 0;
+    if (sandbox->options.on_adopted == NULL)
+        return false;
+    bool ok = find_adopted(sandbox, packet, *fd, &pid, &error);
+    sandbox->options.on_adopted(sandbox, (pid_t) packet->index, pid, ok ? ipb_fd_steal(fd) : -1,
+                                error, sandbox->options.data);
+    return true;
+}
+
 /* @fd: the fd that came with the packet, or -1; taken over if it is used. May free the sandbox.
  * Returns false if the packet is not expected now. */
 static bool
@@ -425,7 +457,15 @@ take_packet(IpbSandbox *sandbox, const IpbPacket *packet, int *fd)
     case IPB_PACKET_UNNAMED:
         tell_unnamed(sandbox);
         return true;
+    case IPB_PACKET_ADOPTED:
+        return take_adopted(sandbox, packet, fd);
+    case IPB_PACKET_REAPED:
+        if (sandbox->options.on_reaped != NULL)
+            sandbox->options.on_reaped(sandbox, (pid_t) packet->index, packet->value,
+                                       sandbox->options.data);
+        return true;
     case IPB_PACKET_SIGNAL:
+    case IPB_PACKET_ADOPT:
         break;
     }
     return false;
@@ -733,6 +773,8 @@ prepare(IpbLoop *loop, const IpbSandboxOptions *options, GError **error)
                                            .on_end = options->on_end,
                                            .on_denied = options->on_denied,
                                            .on_unnamed = options->on_unnamed,
+                                           .on_adopted = options->on_adopted,
+                                           .on_reaped = options->on_reaped,
                                            .data = options->data};
     sandbox->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) options->plan);
     sandbox->user = ipb_sandbox_user_choose();
@@ -761,6 +803,18 @@ send_signal(IpbSandbox *sandbox, int signal_number)
     IpbPacket packet = {.type = IPB_PACKET_SIGNAL, .value = signal_number};
     if (sandbox->is_ready && sandbox->control_watch != NULL)
         ipb_fd_send(sandbox->control, &packet, sizeof packet, NULL, 0);
+}
+
+static bool
+adopt(IpbSandbox *sandbox, pid_t pid_inside, GError **error)
+{
+    IpbPacket packet = {.type = IPB_PACKET_ADOPT, .index = (uint32_t) pid_inside};
+    if (!sandbox->is_ready || sandbox->control_watch == NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "the sandbox has ended");
+        return false;
+    }
+    return ipb_fd_send(sandbox->control, &packet, sizeof packet, NULL, 0) == sizeof packet ||
+           ipb_error_set_errno(error, errno, "cannot ask the sandbox for a process");
 }
 
 static const GError *
@@ -864,6 +918,7 @@ const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
     .find_entry_library = find_entry_library,
     .entry = entry_of,
     .add_process = add_process,
+    .adopt = adopt,
     .report_denials = report_denials,
     .weaker_gaps = WEAKER_GAPS,
 };

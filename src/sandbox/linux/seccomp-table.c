@@ -172,9 +172,6 @@ const IpbDeniedCall IPB_UNJUDGED_CALLS[] = {
     {"setxattrat", 463, ENOSYS, "newer form of setxattr"},
     {"removexattrat", 466, ENOSYS, "newer form of removexattr"},
     {"file_setattr", 469, ENOSYS, "as FS_IOC_FSSETXATTR"},
-    /* A program that restricts itself would believe that it is restricted: but the supervisor
-     * opens its files, and is not. */
-    {"landlock_create_ruleset", 444, EOPNOTSUPP, "its rules would not hold for judged calls"},
 };
 const size_t IPB_N_UNJUDGED_CALLS = N_ELEMENTS(IPB_UNJUDGED_CALLS);
 
@@ -190,7 +187,8 @@ const IpbDeniedIoctl IPB_UNJUDGED_IOCTLS[] = {
 const size_t IPB_N_UNJUDGED_IOCTLS = N_ELEMENTS(IPB_UNJUDGED_IOCTLS);
 
 const char *const IPB_INIT_CALLS[] = {
-    "poll",    "ppoll", "read",         "recvfrom",        "sendmsg",    "wait4", "kill",
-    "recvmsg", "recv",  "rt_sigreturn", "restart_syscall", "exit_group", "exit",
+    "poll", "ppoll",   "read",  "recvfrom",     "sendmsg",         "wait4",
+    "kill", "recvmsg", "recv",  "rt_sigreturn", "restart_syscall", "exit_group",
+    "exit", "waitid",  "close", "pidfd_open",
 };
 const size_t IPB_N_INIT_CALLS = N_ELEMENTS(IPB_INIT_CALLS);

@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "sandbox/linux/init/protocol.h"
 #include "sandbox/linux/seccomp-table.h"
 
 /* Of Linux 6.18: file_setattr. Since 424 all architectures use the same numbers. */
@@ -272,6 +273,16 @@ deny_ioctls(Filter *filter, uint64_t type, const unsigned *allowed, size_t n_all
     }
 }
 
+/* A program that restricts itself with Landlock would believe that it is restricted: but the
+ * supervisor opens its files, and is not. Only a branch of a kernel makes a ruleset, which has no
+ * rules for files, with a size that no other program uses. */
+static void
+deny_landlock(Filter *filter)
+{
+    const struct scmp_arg_cmp is_other = SCMP_A1(SCMP_CMP_NE, IPB_BRANCH_RULESET_SIZE);
+    add(filter, "landlock_create_ruleset", 444, EOPNOTSUPP, 1, &is_other);
+}
+
 /* What makes or changes names without a call that could be judged. */
 static void
 deny_unjudged(Filter *filter)
@@ -285,6 +296,7 @@ deny_unjudged(Filter *filter)
         const struct scmp_arg_cmp condition = equals(1, ALL_32, IPB_UNJUDGED_IOCTLS[i].command);
         add(filter, "ioctl", 0, EPERM, 1, &condition);
     }
+    deny_landlock(filter);
     deny_ioctls(filter, IPB_IOCTL_TYPE_BTRFS, CLONES, G_N_ELEMENTS(CLONES), 0, 256);
     deny_ioctls(filter, IPB_IOCTL_TYPE_BCACHEFS, NULL, 0, 0, 256);
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "serve/gateway/channel.h"
 #include "serve/gateway/kernel.h"
+#include "serve/gateway/kernelspecs.h"
 #include "serve/gateway/sessions.h"
 #include "serve/gateway/swagger.h"
 
@@ -38,6 +39,8 @@ struct IpbGateway {
     GPtrArray *starts;   /* Start, of kernels that run the seed */
     GPtrArray *channels; /* IpbGatewayChannel */
     IpbGatewaySessions *sessions;
+    IpbGatewayKernelspecs *specs; /* NULL: its own kernel only */
+    GHashTable *setups;           /* of kernels of kernelspecs: IpbGatewayKernel → Setup */
 
     bool is_closing;
     IpbTimer *close_timer;
@@ -114,7 +117,9 @@ on_kernel_closed(void *data)
     IpbGateway *gateway = ending->gateway;
     IpbHttpRequest *request = ending->request;
     fail_start_of(gateway, ending->kernel);
-    g_ptr_array_remove_fast(gateway->kernels, ending->kernel);
+    IpbGatewayKernel *kernel = ending->kernel;
+    g_ptr_array_remove_fast(gateway->kernels, kernel);
+    g_hash_table_remove(gateway->setups, kernel);
     g_ptr_array_remove_fast(gateway->endings, ending);
     if (request != NULL)
         ipb_http_request_answer_text(request, 204, NULL);
@@ -166,9 +171,48 @@ join_env(const char *const *all, const char *const *more)
     return (const char **) g_ptr_array_free(env, FALSE);
 }
 
+/* Of a kernel, until its session is gone. */
+typedef struct {
+    const IpbGatewaySpecSource *source;
+    IpbGatewaySetup *setup;
+} Setup;
+
+static void
+free_setup(Setup *setup)
+{
+    setup->source->release(setup->setup, setup->source->data);
+    g_free(setup);
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Setup, free_setup)
+
+static Setup *
+set_up(IpbGateway *gateway, const IpbGatewayKernelspec *spec, GError **error)
+{
+    const IpbGatewaySpecSource *source = &gateway->options.specs;
+    g_autoptr(GError) failure = NULL;
+    IpbGatewaySetup *made = source->set_up(spec, source->data, &failure);
+    if (made == NULL) {
+        if (!g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT))
+            failure->code = IPYBOX_ERROR_SYSTEM; /* no other request of the client can help */
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return NULL;
+    }
+    Setup *setup = g_new(Setup, 1);
+    *setup = (Setup){source, made};
+    return setup;
+}
+
+/* What a client wants of a new kernel. */
+typedef struct {
+    const IpbGatewayKernelspec *spec; /* NULL: the gateway's own kernel */
+    const char *const *env;
+    const char *working_dir; /* or NULL */
+    bool is_plain;           /* the client shows text only */
+} Wish;
+
 static IpbGatewayKernel *
-start_kernel(IpbGateway *gateway, const char *const *env, const char *working_dir, bool is_rich,
-             GError **error)
+start_kernel(IpbGateway *gateway, const Wish *wish, GError **error)
 {
     if (gateway->kernels->len >= gateway->options.max_kernels) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
@@ -176,12 +220,15 @@ start_kernel(IpbGateway *gateway, const char *const *env, const char *working_di
                     gateway->options.max_kernels);
         return NULL;
     }
+    g_autoptr(Setup) setup = wish->spec != NULL ? set_up(gateway, wish->spec, error) : NULL;
+    if (wish->spec != NULL && setup == NULL)
+        return NULL;
+    IpbSessionOptions session = setup != NULL ? setup->setup->session : *gateway->options.session;
     g_autofree char *id = g_uuid_string_random();
-    g_autofree const char **kernel_env = join_env(gateway->options.session->kernel_env, env);
-    IpbSessionOptions session = *gateway->options.session;
+    g_autofree const char **kernel_env = join_env(session.kernel_env, wish->env);
     session.kernel_env = (const char *const *) kernel_env;
-    session.working_dir = working_dir;
-    session.has_rich_client = is_rich;
+    session.working_dir = wish->working_dir;
+    session.has_rich_client = !wish->is_plain;
     g_autofree char *file = g_strconcat(id, ".jsonl", NULL);
     const char *record_dir = gateway->options.record_dir;
     g_autofree char *record = record_dir != NULL ? g_build_filename(record_dir, file, NULL) : NULL;
@@ -189,21 +236,24 @@ start_kernel(IpbGateway *gateway, const char *const *env, const char *working_di
         session.record = record;
         session.other_record = record_dir;
     }
-    IpbGatewayKernel *kernel =
-        ipb_gateway_kernel_new(gateway->options.runtime,
-                               &(IpbGatewayKernelOptions){
-                                   .session = &session,
-                                   .id = id,
-                                   .name = gateway->options.kernel_name,
-                                   .idle_s = gateway->options.idle_s,
-                                   .culls_connected = gateway->options.culls_connected,
-                                   .on_end = on_kernel_end,
-                                   .data = gateway,
-                               },
-                               error);
+    IpbGatewayKernel *kernel = ipb_gateway_kernel_new(
+        setup != NULL ? setup->setup->runtime : gateway->options.runtime,
+        &(IpbGatewayKernelOptions){
+            .session = &session,
+            .id = id,
+            .name = wish->spec != NULL ? wish->spec->name : gateway->options.kernel_name,
+            .has_own_tools = setup != NULL,
+            .idle_s = gateway->options.idle_s,
+            .culls_connected = gateway->options.culls_connected,
+            .on_end = on_kernel_end,
+            .data = gateway,
+        },
+        error);
     if (kernel == NULL)
         return NULL;
     g_ptr_array_add(gateway->kernels, kernel);
+    if (setup != NULL)
+        g_hash_table_insert(gateway->setups, kernel, g_steal_pointer(&setup));
     log_line(gateway, "info", "kernel %s starts", id);
     return kernel;
 }
@@ -295,47 +345,69 @@ find_kernel(IpbGateway *gateway, const char *id)
     return NULL;
 }
 
-/* --- the kernelspec -------------------------------------------------------------------------- */
+/* --- kernelspecs ----------------------------------------------------------------------------- */
 
-static void
-write_empty_object(IpbJsonWriter *writer, const char *name)
+static bool
+is_own_name(const IpbGateway *gateway, const char *name)
 {
-    ipb_json_key(writer, name);
-    ipb_json_begin_object(writer);
-    ipb_json_end_object(writer);
-}
-
-static void
-write_spec(const IpbGateway *gateway, IpbJsonWriter *writer)
-{
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "name", gateway->options.kernel_name);
-    ipb_json_key(writer, "spec");
-    ipb_json_begin_object(writer);
-    ipb_json_key(writer, "argv"); /* only the gateway starts kernels */
-    ipb_json_begin_array(writer);
-    ipb_json_end_array(writer);
-    write_empty_object(writer, "env");
-    ipb_json_member_string(writer, "display_name", "Python 3 (ipybox)");
-    ipb_json_member_string(writer, "language", "python");
-    ipb_json_member_string(writer, "interrupt_mode", "message");
-    write_empty_object(writer, "metadata");
-    ipb_json_end_object(writer);
-    write_empty_object(writer, "resources");
-    ipb_json_end_object(writer);
+    return g_ascii_strcasecmp(gateway->options.kernel_name, name) == 0;
 }
 
 static void
 write_specs(const IpbGateway *gateway, IpbJsonWriter *writer)
 {
+    g_autoptr(GPtrArray) specs =
+        gateway->specs != NULL ? ipb_gateway_kernelspecs_list(gateway->specs) : NULL;
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "default", gateway->options.kernel_name);
     ipb_json_key(writer, "kernelspecs");
     ipb_json_begin_object(writer);
     ipb_json_key(writer, gateway->options.kernel_name);
-    write_spec(gateway, writer);
+    ipb_gateway_kernelspec_describe_own(gateway->options.kernel_name, writer);
+    for (guint i = 0; specs != NULL && i < specs->len; i++) {
+        const IpbGatewayKernelspec *spec = g_ptr_array_index(specs, i);
+        if (is_own_name(gateway, spec->name))
+            continue;
+        ipb_json_key(writer, spec->name);
+        ipb_gateway_kernelspec_describe(spec, gateway->options.base_path, writer);
+    }
     ipb_json_end_object(writer);
     ipb_json_end_object(writer);
+}
+
+/* Names that notebooks have for a Python, where no kernelspec has them. */
+static bool
+is_any_python(const char *name)
+{
+    static const char *const NAMES[] = {"python3", "python", "ipython", "ipybox", ""};
+    for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++)
+        if (strcmp(NAMES[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool
+find_spec(const IpbGateway *gateway, const char *name, IpbGatewayKernelspec **ret_spec,
+          GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    *ret_spec = NULL;
+    if (name == NULL || gateway->options.takes_all_names || is_own_name(gateway, name))
+        return true;
+    if (gateway->specs != NULL)
+        *ret_spec = ipb_gateway_kernelspecs_find(gateway->specs, name, &failure);
+    if (*ret_spec != NULL)
+        return true;
+    if (failure != NULL && !g_error_matches(failure, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    if (is_any_python(name))
+        return true;
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                "No such kernel named %s; there is %s, and there are the kernelspecs of ipybox",
+                name, gateway->options.kernel_name);
+    return false;
 }
 
 /* --- requests -------------------------------------------------------------------------------- */
@@ -448,19 +520,70 @@ on_get_specs(IpbHttpRequest *request, void *data)
     answer_json(request, 200, writer);
 }
 
+static unsigned
+status_of_spec(const GError *error)
+{
+    if (g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND))
+        return 404;
+    return g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_REFUSED) ? 403 : 500;
+}
+
+/* The one that the path names. NULL: there is none that is offered, and the request is answered. */
+static IpbGatewayKernelspec *
+need_spec(const IpbGateway *gateway, IpbHttpRequest *request)
+{
+    const char *name = ipb_http_request_parameter(request, 0);
+    g_autoptr(GError) error = NULL;
+    IpbGatewayKernelspec *spec =
+        gateway->specs != NULL ? ipb_gateway_kernelspecs_find(gateway->specs, name, &error) : NULL;
+    if (spec != NULL)
+        return spec;
+    if (error != NULL && status_of_spec(error) != 404) {
+        ipb_http_request_answer_error(request, status_of_spec(error), error->message);
+    } else {
+        g_autofree char *message = g_strdup_printf("Kernel spec %s not found", name);
+        ipb_http_request_answer_error(request, 404, message);
+    }
+    return NULL;
+}
+
 static void
 on_get_spec(IpbHttpRequest *request, void *data)
 {
     const IpbGateway *gateway = data;
-    const char *name = ipb_http_request_parameter(request, 0);
-    if (strcmp(name, gateway->options.kernel_name) != 0) {
-        g_autofree char *message = g_strdup_printf("Kernel spec %s not found", name);
-        ipb_http_request_answer_error(request, 404, message);
+    bool is_own = is_own_name(gateway, ipb_http_request_parameter(request, 0));
+    g_autoptr(IpbGatewayKernelspec) spec = is_own ? NULL : need_spec(gateway, request);
+    if (!is_own && spec == NULL)
+        return;
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    if (is_own)
+        ipb_gateway_kernelspec_describe_own(gateway->options.kernel_name, writer);
+    else
+        ipb_gateway_kernelspec_describe(spec, gateway->options.base_path, writer);
+    answer_json(request, 200, writer);
+}
+
+static void
+on_get_logo(IpbHttpRequest *request, void *data)
+{
+    const IpbGateway *gateway = data;
+    g_autoptr(GError) error = NULL;
+    if (is_own_name(gateway, ipb_http_request_parameter(request, 0))) {
+        ipb_http_request_answer_error(request, 404, "this kernelspec has no resources");
         return;
     }
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    write_spec(gateway, writer);
-    answer_json(request, 200, writer);
+    g_autoptr(IpbGatewayKernelspec) spec = need_spec(gateway, request);
+    if (spec == NULL)
+        return;
+    g_autoptr(GBytes) logo =
+        ipb_gateway_kernelspec_read_logo(spec, ipb_http_request_parameter(request, 1), &error);
+    if (logo == NULL) {
+        ipb_http_request_answer_error(request, status_of_spec(error), error->message);
+        return;
+    }
+    IpbHttpAnswer answer = {.status = 200, .content_type = "image/png", .body = logo};
+    if (!ipb_http_request_answer(request, &answer))
+        ipb_http_request_answer_error(request, 503, "too many answers wait to be read");
 }
 
 static void
@@ -567,28 +690,15 @@ parse_start(const IpbGateway *gateway, IpbSpan body, IpbJsonDoc **ret_doc, char 
     return true;
 }
 
+/* False: the request is answered. *ret_spec is NULL for the gateway's own kernel. */
 static bool
-is_known_spec(const IpbGateway *gateway, const char *name)
+choose_spec(const IpbGateway *gateway, IpbHttpRequest *request, const char *name,
+            IpbGatewayKernelspec **ret_spec)
 {
-    static const char *const NAMES[] = {"python3", "python", "ipython", "ipybox", ""};
-    if (name == NULL || gateway->options.takes_all_names ||
-        strcmp(name, gateway->options.kernel_name) == 0)
+    g_autoptr(GError) error = NULL;
+    if (find_spec(gateway, name, ret_spec, &error))
         return true;
-    for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++)
-        if (strcmp(NAMES[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* False: there is no such kernelspec, and the request is answered. */
-static bool
-check_spec(const IpbGateway *gateway, IpbHttpRequest *request, const char *name)
-{
-    if (is_known_spec(gateway, name))
-        return true;
-    g_autofree char *message =
-        g_strdup_printf("No such kernel named %s; there is %s", name, gateway->options.kernel_name);
-    ipb_http_request_answer_error(request, 404, message);
+    ipb_http_request_answer_error(request, status_of_spec(error), error->message);
     return false;
 }
 
@@ -614,14 +724,20 @@ on_start_kernel(IpbHttpRequest *request, void *data)
     const IpbJson *root = doc != NULL ? ipb_json_root(doc) : NULL;
     const char *name = ipb_json_get_string(root, "name");
     const char *working_dir = ipb_json_get_string(root, "working_dir");
-    if (!check_spec(data, request, name))
+    g_autoptr(IpbGatewayKernelspec) spec = NULL;
+    if (!choose_spec(data, request, name, &spec))
         return;
     if (working_dir != NULL && !g_path_is_absolute(working_dir)) {
         ipb_http_request_answer_error(request, 400, "working_dir must be an absolute path");
         return;
     }
-    IpbGatewayKernel *kernel = start_kernel(data, (const char *const *) env, working_dir,
-                                            ipb_json_get_bool(root, "rich", true), &error);
+    IpbGatewayKernel *kernel =
+        start_kernel(data,
+                     &(Wish){.spec = spec,
+                             .env = (const char *const *) env,
+                             .working_dir = working_dir,
+                             .is_plain = !ipb_json_get_bool(root, "rich", true)},
+                     &error);
     if (kernel == NULL)
         ipb_http_request_answer_error(request, status_of(error), error->message);
     else
@@ -682,6 +798,7 @@ get_kernel(Start *start)
     IpbGateway *gateway = start->gateway;
     const IpbGatewaySessionFields *fields = &start->fields;
     g_autoptr(GError) error = NULL;
+    g_autoptr(IpbGatewayKernelspec) spec = NULL;
     if (fields->kernel_id != NULL) {
         start->kernel = find_kernel(gateway, fields->kernel_id);
         if (start->kernel != NULL) {
@@ -690,8 +807,8 @@ get_kernel(Start *start)
             g_autofree char *message = g_strdup_printf("No such kernel: %s", fields->kernel_id);
             ipb_http_request_answer_error(start->request, 400, message);
         }
-    } else if (check_spec(gateway, start->request, fields->kernel_name)) {
-        IpbGatewayKernel *kernel = start_kernel(gateway, NULL, NULL, /* is_rich= */ true, &error);
+    } else if (choose_spec(gateway, start->request, fields->kernel_name, &spec)) {
+        IpbGatewayKernel *kernel = start_kernel(gateway, &(Wish){.spec = spec}, &error);
         if (kernel != NULL) {
             seed_kernel(start, kernel);
             return;
@@ -878,6 +995,7 @@ static const IpbHttpRoute ROUTES[] = {
     {"GET", "/api", IPB_HTTP_BODY_NONE, APPLICATION, on_get_api},
     {"GET", "/api/kernelspecs", IPB_HTTP_BODY_NONE, APPLICATION, on_get_specs},
     {"GET", "/api/kernelspecs/@", IPB_HTTP_BODY_NONE, APPLICATION, on_get_spec},
+    {"GET", "/kernelspecs/@/@", IPB_HTTP_BODY_NONE, APPLICATION, on_get_logo},
     {"GET", "/api/kernels", IPB_HTTP_BODY_NONE, APPLICATION, on_get_kernels},
     {"POST", "/api/kernels", IPB_HTTP_BODY_OPTIONAL, APPLICATION, on_start_kernel},
     {"GET", "/api/kernels/@", IPB_HTTP_BODY_NONE, APPLICATION, on_get_kernel},
@@ -918,6 +1036,15 @@ ipb_gateway_new(const IpbGatewayOptions *options)
     gateway->starts = g_ptr_array_new_with_free_func((GDestroyNotify) free_start);
     gateway->channels = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_gateway_channel_free);
     gateway->sessions = ipb_gateway_sessions_new();
+    gateway->setups = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify) free_setup);
+    if (options->specs.folders != NULL && !options->takes_all_names)
+        gateway->specs = ipb_gateway_kernelspecs_new(&(IpbGatewayKernelspecsOptions){
+            .folders = options->specs.folders,
+            .check = options->specs.check,
+            .check_data = options->specs.data,
+            .on_log = options->on_log,
+            .data = options->data,
+        });
     IpbHttpServerOptions server = IPB_HTTP_SERVER_OPTIONS;
     server.routes = ROUTES;
     server.n_routes = G_N_ELEMENTS(ROUTES);
@@ -959,7 +1086,7 @@ bool
 ipb_gateway_prespawn(IpbGateway *gateway, unsigned n, GError **error)
 {
     for (unsigned i = 0; i < n; i++) {
-        IpbGatewayKernel *kernel = start_kernel(gateway, NULL, NULL, /* is_rich= */ true, error);
+        IpbGatewayKernel *kernel = start_kernel(gateway, &(Wish){0}, error);
         if (kernel == NULL)
             return false;
         seed_kernel(new_start(gateway, NULL, NULL), kernel);
@@ -1006,6 +1133,8 @@ ipb_gateway_free(IpbGateway *gateway)
     g_ptr_array_unref(gateway->endings);
     g_ptr_array_unref(gateway->starts);
     ipb_gateway_sessions_free(gateway->sessions);
+    g_hash_table_unref(gateway->setups);
+    ipb_gateway_kernelspecs_free(gateway->specs);
     ipb_loop_unref(gateway->loop);
     ipb_runtime_unref(gateway->options.runtime);
     g_free(gateway);

@@ -9,10 +9,31 @@
 
 #include "http/gate.h"
 #include "http/server.h"
+#include "serve/gateway/kernelspec.h"
 #include "serve/gateway/seed.h"
 #include "session/session.h"
 
 typedef struct IpbGateway IpbGateway;
+
+/* What a kernel of a kernelspec runs with. Its calls of tools are those of its own session, and its
+ * client is asked about them. */
+typedef struct {
+    IpbRuntime *runtime;
+    IpbSessionOptions session;
+} IpbGatewaySetup;
+
+/* Kernelspecs beside the gateway's own. */
+typedef struct {
+    /* Where they are, NULL-terminated; NULL: there are none */
+    const char *const *folders;
+    /* May it be offered? REFUSED or INVALID, with the reason. */
+    bool (*check)(const IpbGatewayKernelspec *spec, void *data, GError **error);
+    /* For one kernel of a kernelspec that may be offered. NULL with @error. */
+    IpbGatewaySetup *(*set_up)(const IpbGatewayKernelspec *spec, void *data, GError **error);
+    /* The kernel has ended, or was not started: frees the setup. */
+    void (*release)(IpbGatewaySetup *setup, void *data);
+    void *data;
+} IpbGatewaySpecSource;
 
 typedef struct {
     IpbRuntime *runtime;
@@ -22,6 +43,7 @@ typedef struct {
     unsigned max_kernels;
     const char *kernel_name;    /* of the kernelspec; NULL: python3 */
     bool takes_all_names;       /* a kernel starts, whatever the name is that a client gives */
+    IpbGatewaySpecSource specs; /* not used if it takes all names */
     const IpbGatewaySeed *seed; /* each kernel runs it first; NULL: nothing */
     bool hides_kernels;         /* kernels and sessions are not listed */
     /* Names of variables that clients may set for their kernels, besides KERNEL_…; NULL: none */

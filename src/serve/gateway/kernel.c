@@ -67,6 +67,10 @@ struct IpbGatewayKernel {
     bool is_seeding;
     IpbTimer *idle_timer;
     int64_t idle_since_us; /* of the monotonic clock */
+    /* The session's, which get its data */
+    IpbEventFunc on_event;
+    void (*on_log)(const char *level, const char *text, void *data);
+    void *session_data;
     void (*on_end)(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data);
     void *data;
     IpbTimer *end_timer; /* on_end is to be called */
@@ -280,23 +284,6 @@ finish_request(IpbGatewayKernel *kernel, bool aborts)
 }
 
 /* --- interrupting and restarting ------------------------------------------------------------- */
-
-void
-ipb_gateway_kernel_ask(IpbGatewayKernel *kernel, const IpbApprovalRequest *request)
-{
-    if (kernel->cell != NULL)
-        ipb_gateway_questions_ask_approval(ipb_gateway_cell_questions(kernel->cell), request);
-    else
-        ipb_session_refuse(kernel->session, request->id,
-                           "it needs an approval, and no cell runs whose client could be asked");
-}
-
-void
-ipb_gateway_kernel_withdraw(IpbGatewayKernel *kernel, uint64_t approval)
-{
-    if (kernel->cell != NULL)
-        ipb_gateway_questions_withdraw_approval(ipb_gateway_cell_questions(kernel->cell), approval);
-}
 
 void
 ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel)
@@ -707,20 +694,69 @@ on_late_event(const IpbEvent *event, void *data)
     ipb_gateway_output_send_late(kernel->publisher, event);
 }
 
+static void
+on_session_event(const IpbEvent *event, void *data)
+{
+    const IpbGatewayKernel *kernel = data;
+    if (kernel->on_event != NULL)
+        kernel->on_event(event, kernel->session_data);
+}
+
+static void
+on_session_log(const char *level, const char *text, void *data)
+{
+    const IpbGatewayKernel *kernel = data;
+    if (kernel->on_log != NULL)
+        kernel->on_log(level, text, kernel->session_data);
+}
+
+static void
+on_approval(const IpbApprovalRequest *request, void *data)
+{
+    IpbGatewayKernel *kernel = data;
+    if (kernel->cell != NULL)
+        ipb_gateway_questions_ask_approval(ipb_gateway_cell_questions(kernel->cell), request);
+    else
+        ipb_session_refuse(kernel->session, request->id,
+                           "it needs an approval, and no cell runs whose client could be asked");
+}
+
+static void
+on_approval_withdrawn(uint64_t approval, void *data)
+{
+    IpbGatewayKernel *kernel = data;
+    if (kernel->cell != NULL)
+        ipb_gateway_questions_withdraw_approval(ipb_gateway_cell_questions(kernel->cell), approval);
+}
+
+static bool
+open_session(IpbGatewayKernel *kernel, const IpbGatewayKernelOptions *options, GError **error)
+{
+    IpbSessionOptions session = *options->session;
+    kernel->on_event = session.on_event;
+    kernel->on_log = session.on_log;
+    kernel->session_data = session.data;
+    session.on_event = on_session_event;
+    session.on_log = on_session_log;
+    session.data = kernel;
+    if (options->has_own_tools) {
+        session.on_approval = on_approval;
+        session.on_approval_withdrawn = on_approval_withdrawn;
+    }
+    kernel->session = ipb_session_new(kernel->runtime, &session, error);
+    return kernel->session != NULL &&
+           (!options->has_own_tools || ipb_session_allow_below(kernel->session, NULL, error));
+}
+
 IpbGatewayKernel *
 ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *options, GError **error)
 {
-    g_autoptr(IpbSession) session = ipb_session_new(runtime, options->session, error);
-    if (session == NULL ||
-        (options->has_own_tools && !ipb_session_allow_below(session, NULL, error)))
-        return NULL;
     IpbGatewayKernel *kernel = g_new0(IpbGatewayKernel, 1);
     kernel->id = g_strdup(options->id);
     kernel->name = g_strdup(options->name);
     kernel->working_dir = g_strdup(options->session->working_dir);
     kernel->runtime = ipb_runtime_ref(runtime);
     kernel->loop = ipb_runtime_loop(runtime);
-    kernel->session = g_steal_pointer(&session);
     kernel->publisher = ipb_gateway_publisher_new(kernel->id, &PUBLISHER_FUNCS, kernel);
     kernel->clients = g_ptr_array_new();
     g_queue_init(&kernel->waiting);
@@ -730,6 +766,10 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     kernel->has_comms = options->session->has_rich_client;
     kernel->on_end = options->on_end;
     kernel->data = options->data;
+    if (!open_session(kernel, options, error)) {
+        ipb_gateway_kernel_free(kernel);
+        return NULL;
+    }
     if (options->session->has_rich_client) /* else later cells have it */
         ipb_session_watch_late_output(kernel->session, on_late_event, kernel);
     ipb_session_start(kernel->session);

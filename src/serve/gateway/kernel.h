@@ -31,7 +31,8 @@ typedef struct {
     /* Its first process is the only one: a restart ends the kernel, because the front end starts
      * another one, and a death is not reported as a restart. */
     bool has_one_process;
-    /* Cells may call the tools whose packages are in the workspace. */
+    /* Cells may call the tools whose packages are in the workspace. The client whose cell runs is
+     * asked about calls that need an approval. */
     bool has_own_tools;
     /* Called once, from the loop: close the kernel now. */
     void (*on_end)(IpbGatewayKernel *kernel, IpbGatewayEnd why, void *data);
@@ -48,10 +49,6 @@ void ipb_gateway_kernel_describe(const IpbGatewayKernel *kernel, IpbJsonWriter *
 IpbSession *ipb_gateway_kernel_session(IpbGatewayKernel *kernel);
 /* While it runs such code, it does not count as idle. */
 void ipb_gateway_kernel_set_seeding(IpbGatewayKernel *kernel, bool is_seeding);
-/* Asks the client whose cell runs whether a tool call may run; the session gets the answer. For
- * on_approval and on_approval_withdrawn of the session's options. */
-void ipb_gateway_kernel_ask(IpbGatewayKernel *kernel, const IpbApprovalRequest *request);
-void ipb_gateway_kernel_withdraw(IpbGatewayKernel *kernel, uint64_t approval);
 /* Does nothing if no cell runs. */
 void ipb_gateway_kernel_interrupt(IpbGatewayKernel *kernel);
 /* Gives it a fresh process and aborts requests that wait. @done (may be NULL) when the tools of the

@@ -8,18 +8,21 @@
 
 #include <ipybox/version.h>
 
-/* The name of the parameter after this segment of a path. No path has two of them. */
+/* The name of the parameter at @mark, a "@" of the path. */
 static const char *
-name_parameter(const char *path)
+name_parameter(const char *path, const char *mark)
 {
     static const char *const NAMES[][2] = {
         {"/kernels/", "kernel_id"},
         {"/sessions/", "session_id"},
         {"/kernelspecs/", "name"},
+        {"/kernelspecs/@/", "file"},
     };
-    for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++)
-        if (strstr(path, NAMES[i][0]) != NULL)
+    for (size_t i = 0; i < G_N_ELEMENTS(NAMES); i++) {
+        size_t size = strlen(NAMES[i][0]);
+        if ((size_t) (mark - path) >= size && memcmp(mark - size, NAMES[i][0], size) == 0)
             return NAMES[i][1];
+    }
     return "id";
 }
 
@@ -27,11 +30,14 @@ name_parameter(const char *path)
 static char *
 make_path(const char *pattern)
 {
-    const char *mark = strchr(pattern, '@');
-    if (mark == NULL)
-        return g_strdup(pattern);
-    return g_strdup_printf("%.*s{%s}%s", (int) (mark - pattern), pattern, name_parameter(pattern),
-                           mark + 1);
+    GString *path = g_string_new(NULL);
+    for (const char *at = pattern; *at != '\0'; at++) {
+        if (*at == '@')
+            g_string_append_printf(path, "{%s}", name_parameter(pattern, at));
+        else
+            g_string_append_c(path, *at);
+    }
+    return g_string_free(path, FALSE);
 }
 
 static void
@@ -39,9 +45,9 @@ write_parameters(const IpbHttpRoute *route, IpbJsonWriter *writer)
 {
     ipb_json_key(writer, "parameters");
     ipb_json_begin_array(writer);
-    if (strchr(route->path, '@') != NULL) {
+    for (const char *mark = route->path; (mark = strchr(mark, '@')) != NULL; mark++) {
         ipb_json_begin_object(writer);
-        ipb_json_member_string(writer, "name", name_parameter(route->path));
+        ipb_json_member_string(writer, "name", name_parameter(route->path, mark));
         ipb_json_member_string(writer, "in", "path");
         ipb_json_member_bool(writer, "required", true);
         ipb_json_member_string(writer, "type", "string");

@@ -3,7 +3,9 @@
  * The channel of a session over HTTP; see the header.
  *
  * Invariant: `by_request` has the requests that have no response yet, each with the exchange that
- * waits for it. `exchanges` has these exchanges and those that are kept, the oldest first.
+ * waits for it. `exchanges` has these exchanges, and those that are still written. `kept` has those
+ * that are over and can be resumed. In both, the oldest is the first. What is counted for each
+ * message is a sum that the exchanges keep up to date: a client can have a thousand of them.
  */
 #include "serve/mcp-http/channel.h"
 
@@ -32,10 +34,12 @@ struct IpbMcpHttpChannel {
     IpbMessageChannel channel;
     IpbMcpHttpChannelOptions options;
     char *session_header;
+    bool is_stateless;
     /* Id (JSON text) → IpbMcpExchange, which has the request */
     GHashTable *by_request;
     /* IpbMcpExchange, owned */
-    GQueue exchanges;
+    GQueue exchanges, kept;
+    IpbMcpExchangeSums sums;
     /* Texts of messages */
     GQueue unplaced;
     unsigned last_number;
@@ -77,57 +81,41 @@ end(IpbMcpHttpChannel *http, GError *why)
 static size_t
 get_pending(const IpbMessageChannel *channel)
 {
-    const IpbMcpHttpChannel *http = (const IpbMcpHttpChannel *) channel;
-    size_t pending = 0;
-    for (const GList *link = http->exchanges.head; link != NULL; link = link->next)
-        pending += ipb_mcp_exchange_pending(link->data);
-    return pending;
-}
-
-static size_t
-count_size(const IpbMcpHttpChannel *http)
-{
-    size_t size = 0;
-    for (const GList *link = http->exchanges.head; link != NULL; link = link->next)
-        size += ipb_mcp_exchange_size(link->data);
-    return size;
-}
-
-static bool
-is_kept(const IpbMcpExchange *exchange)
-{
-    return !ipb_mcp_exchange_is_open(exchange) && !ipb_mcp_exchange_is_attached(exchange);
+    return ((const IpbMcpHttpChannel *) channel)->sums.pending;
 }
 
 static void
-forget_exchange(IpbMcpHttpChannel *http, IpbMcpExchange *exchange)
+forget_exchange(GQueue *queue, IpbMcpExchange *exchange)
 {
-    g_queue_remove(&http->exchanges, exchange);
+    g_queue_unlink(queue, ipb_mcp_exchange_link(exchange));
     ipb_mcp_exchange_free(exchange);
 }
 
-static IpbMcpExchange *
-find_oldest_kept(const IpbMcpHttpChannel *http, unsigned *ret_n_kept)
+static void
+move_exchange(GQueue *from, GQueue *to, IpbMcpExchange *exchange)
 {
-    IpbMcpExchange *oldest = NULL;
-    *ret_n_kept = 0;
-    for (const GList *link = http->exchanges.head; link != NULL; link = link->next) {
-        if (!is_kept(link->data))
-            continue;
-        (*ret_n_kept)++;
-        oldest = oldest != NULL ? oldest : link->data;
-    }
-    return oldest;
+    GList *link = ipb_mcp_exchange_link(exchange);
+    g_queue_unlink(from, link);
+    g_queue_push_tail_link(to, link);
 }
 
-/* False: there is nothing to forget. */
 static bool
-forget_oldest_event(IpbMcpHttpChannel *http)
+is_too_large(const IpbMcpHttpChannel *http)
 {
-    for (const GList *link = http->exchanges.head; link != NULL; link = link->next)
-        if (ipb_mcp_exchange_forget(link->data))
-            return true;
-    return false;
+    const IpbMcpExchangeSums *sums = &http->sums;
+    const IpbMcpHttpBudget *budget = http->options.budget;
+    size_t others = budget->held - http->held;
+    return sums->size > 0 && (sums->size - MIN(sums->size, sums->pending) > MAX_REPLAY ||
+                              others + sums->size > budget->max_held);
+}
+
+/* Forgets events of @exchange that do not wait for the client, the oldest first, while all
+ * exchanges together are too large. */
+static void
+shrink(IpbMcpHttpChannel *http, IpbMcpExchange *exchange)
+{
+    while (is_too_large(http) && ipb_mcp_exchange_forget(exchange))
+        ;
 }
 
 /* Keeps the limits of what is kept, and the account of the budget. */
@@ -135,26 +123,24 @@ static void
 trim(IpbMcpHttpChannel *http)
 {
     IpbMcpHttpBudget *budget = http->options.budget;
-    unsigned n_kept;
-    IpbMcpExchange *oldest;
-    while ((oldest = find_oldest_kept(http, &n_kept)) != NULL &&
-           (n_kept > MAX_KEPT_EXCHANGES || ipb_mcp_exchange_size(oldest) == 0))
-        forget_exchange(http, oldest);
-    size_t pending = get_pending(&http->channel);
-    size_t size = count_size(http);
-    size_t others = budget->held - http->held;
-    while (size > 0 &&
-           (size - MIN(size, pending) > MAX_REPLAY || others + size > budget->max_held) &&
-           forget_oldest_event(http))
-        size = count_size(http);
-    http->held = size;
-    budget->held = others + size;
-    if (pending > MAX_PENDING || budget->held > budget->max_held)
+    while (g_queue_get_length(&http->kept) > MAX_KEPT_EXCHANGES)
+        forget_exchange(&http->kept, http->kept.head->data);
+    while (is_too_large(http) && http->kept.head != NULL) {
+        shrink(http, http->kept.head->data);
+        if (ipb_mcp_exchange_size(http->kept.head->data) == 0)
+            forget_exchange(&http->kept, http->kept.head->data);
+    }
+    for (const GList *link = http->exchanges.head; link != NULL && is_too_large(http);
+         link = link->next)
+        shrink(http, link->data);
+    budget->held = budget->held - http->held + http->sums.size;
+    http->held = http->sums.size;
+    if (http->sums.pending > MAX_PENDING || budget->held > budget->max_held)
         end(http,
             g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                         "too much waits for a client that does not read: %zu bytes for this one, "
                         "%zu for all; a session may keep %u, all together %zu",
-                        pending, budget->held, MAX_PENDING, budget->max_held));
+                        http->sums.pending, budget->held, MAX_PENDING, budget->max_held));
 }
 
 static void
@@ -172,14 +158,18 @@ on_written(IpbMcpExchange *exchange, void *data)
     IpbMcpHttpChannel *http = data;
     trim(http);
     report_if_drained(http);
+    if (http->is_stateless && !ipb_mcp_exchange_is_attached(exchange))
+        end(http, NULL);
 }
 
 static void
 on_over(IpbMcpExchange *exchange, void *data)
 {
     IpbMcpHttpChannel *http = data;
-    if (!ipb_mcp_exchange_can_resume(exchange))
-        forget_exchange(http, exchange);
+    if (ipb_mcp_exchange_can_resume(exchange))
+        move_exchange(&http->exchanges, &http->kept, exchange);
+    else
+        forget_exchange(&http->exchanges, exchange);
     trim(http);
     report_if_drained(http);
     if (http->options.on_answered != NULL)
@@ -225,8 +215,7 @@ send_message(IpbMessageChannel *channel, const IpbRpcMessage *message)
     }
     if (is_response)
         g_hash_table_remove(http->by_request, message->request_id);
-    ipb_mcp_exchange_add(exchange, message->text, message->size, is_response,
-                         message->error_code != 0);
+    ipb_mcp_exchange_add(exchange, message->text, message->size, is_response, message->error_code);
     http->was_pending = true;
     trim(http);
 }
@@ -336,13 +325,16 @@ add_exchange(IpbMcpHttpChannel *http, IpbHttpRequest *request, const GPtrArray *
     static const IpbMcpExchangeFuncs FUNCS = {.on_written = on_written, .on_over = on_over};
     const IpbMcpExchangeOptions options = {
         .loop = http->options.loop,
+        .sums = &http->sums,
         .number = ++http->last_number,
         .n_requests = ids->len,
-        .is_primed = revision != NULL && strcmp(revision, PRIMED_REVISION) >= 0,
+        .is_primed =
+            !http->is_stateless && revision != NULL && strcmp(revision, PRIMED_REVISION) >= 0,
+        .is_stateless = http->is_stateless,
         .headers = revision == NULL ? http->session_header : NULL,
     };
     IpbMcpExchange *exchange = ipb_mcp_exchange_new(&options, request, &FUNCS, http);
-    g_queue_push_tail(&http->exchanges, exchange);
+    g_queue_push_tail_link(&http->exchanges, ipb_mcp_exchange_link(exchange));
     for (guint i = 0; i < ids->len; i++)
         g_hash_table_insert(http->by_request, g_strdup(g_ptr_array_index(ids, i)), exchange);
     return exchange;
@@ -354,7 +346,7 @@ place_waiting(IpbMcpHttpChannel *http, IpbMcpExchange *exchange)
     char *text;
     while ((text = g_queue_pop_head(&http->unplaced)) != NULL) {
         ipb_mcp_exchange_add(exchange, text, strlen(text), /* is_response= */ false,
-                             /* is_error= */ false);
+                             /* error_code= */ 0);
         g_free(text);
     }
 }
@@ -393,7 +385,8 @@ parse_event_id(IpbSpan text, unsigned *ret_stream, uint64_t *ret_event)
     guint64 stream, event;
     if (text.size >= sizeof copy)
         return false;
-    g_strlcpy(copy, text.start, text.size + 1);
+    memcpy(copy, text.start, text.size);
+    copy[text.size] = '\0';
     char *dash = strchr(copy, '-');
     if (dash == NULL)
         return false;
@@ -406,6 +399,24 @@ parse_event_id(IpbSpan text, unsigned *ret_stream, uint64_t *ret_event)
     return true;
 }
 
+static IpbMcpExchange *
+find_number(const GQueue *queue, unsigned number)
+{
+    for (const GList *link = queue->head; link != NULL; link = link->next)
+        if (ipb_mcp_exchange_number(link->data) == number &&
+            ipb_mcp_exchange_can_resume(link->data))
+            return link->data;
+    return NULL;
+}
+
+static IpbMcpExchange *
+find_resumable(const IpbMcpHttpChannel *http, unsigned number, bool *ret_is_kept)
+{
+    IpbMcpExchange *kept = find_number(&http->kept, number);
+    *ret_is_kept = kept != NULL;
+    return kept != NULL ? kept : find_number(&http->exchanges, number);
+}
+
 void
 ipb_mcp_http_channel_resume(IpbMcpHttpChannel *http, IpbHttpRequest *request, IpbSpan last_id)
 {
@@ -415,11 +426,12 @@ ipb_mcp_http_channel_resume(IpbMcpHttpChannel *http, IpbHttpRequest *request, Ip
         refuse(request, 400, "Last-Event-ID is no id of an event of this server");
         return;
     }
-    for (const GList *link = http->exchanges.head; link != NULL; link = link->next) {
-        if (ipb_mcp_exchange_number(link->data) != number ||
-            !ipb_mcp_exchange_can_resume(link->data))
-            continue;
-        ipb_mcp_exchange_resume(link->data, request, event);
+    bool is_kept;
+    IpbMcpExchange *exchange = find_resumable(http, number, &is_kept);
+    if (exchange != NULL) {
+        if (is_kept)
+            move_exchange(&http->kept, &http->exchanges, exchange);
+        ipb_mcp_exchange_resume(exchange, request, event);
         http->was_pending = true;
         return;
     }
@@ -441,7 +453,10 @@ free_channel(IpbMessageChannel *channel)
     ipb_timer_free(http->end_timer);
     g_clear_error(&http->why);
     g_hash_table_unref(http->by_request);
-    g_queue_clear_full(&http->exchanges, (GDestroyNotify) ipb_mcp_exchange_free);
+    while (http->kept.head != NULL)
+        forget_exchange(&http->kept, http->kept.head->data);
+    while (http->exchanges.head != NULL)
+        forget_exchange(&http->exchanges, http->exchanges.head->data);
     g_queue_clear_full(&http->unplaced, g_free);
     http->options.budget->held -= http->held;
     ipb_loop_unref(http->options.loop);
@@ -465,8 +480,10 @@ ipb_mcp_http_channel_new(const IpbMcpHttpChannelOptions *options)
     http->options = *options;
     http->options.loop = ipb_loop_ref(options->loop);
     http->session_header = g_strdup(options->session_header);
+    http->is_stateless = options->session_header == NULL;
     http->by_request = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_queue_init(&http->exchanges);
+    g_queue_init(&http->kept);
     g_queue_init(&http->unplaced);
     return http;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbMcpHttpChannel: the message channel of one session of Streamable HTTP (revisions 2025-03-26 to
- * 2025-11-25). Each POST of the client is an exchange (serve/mcp-http/exchange.h). A message that
- * belongs to a request goes on the stream of its exchange; any other message goes on the newest
- * one, or waits for the next one.
+ * 2025-11-25), or of one request of revision 2026-07-28, whose stream cannot be resumed. Each POST
+ * of the client is an exchange (serve/mcp-http/exchange.h). A message that belongs to a request
+ * goes on the stream of its exchange; any other message goes on the newest one, or waits for the
+ * next one.
  *
  * Streams can be resumed: the last 4 MiB of events of a session are kept, those of finished streams
  * included. What waits for a client that reads slowly is kept in addition, at most 64 MiB. Over
@@ -27,7 +28,8 @@ typedef struct {
 typedef struct {
     IpbLoop *loop;
     IpbMcpHttpBudget *budget;
-    /* Header line of the answer to initialize; copied */
+    /* Header line of the answer to initialize; copied. NULL: the channel is of one request of
+     * revision 2026-07-28, and ends when the client closes the connection */
     const char *session_header;
     /* A request has got its last answer. May be NULL. */
     void (*on_answered)(void *data);

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "mcp/messages.h"
 #include "serve/mcp-http/refusal.h"
 
 /* A response that comes within this time is sent as JSON; then the event stream begins. */
@@ -27,11 +28,13 @@ typedef struct {
     /* As it is sent; of this, @json_size bytes at @json_at are the message */
     char *text;
     size_t size, json_at, json_size;
-    bool is_error;
+    /* Of JSON-RPC; 0: it is no error */
+    int error_code;
 } Event;
 
 struct IpbMcpExchange {
     IpbMcpExchangeOptions options;
+    GList link;
     /* Responses that are missing */
     size_t n_open;
     /* Not answered yet, or NULL */
@@ -70,6 +73,22 @@ is_attached(const IpbMcpExchange *exchange)
     return exchange->request != NULL || exchange->stream != NULL;
 }
 
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static void
+set_pending(IpbMcpExchange *exchange, size_t pending)
+{
+    exchange->options.sums->pending += pending - exchange->pending;
+    exchange->pending = pending;
+}
+
+static void
+set_size(IpbMcpExchange *exchange, size_t size)
+{
+    exchange->options.sums->size += size - exchange->size;
+    exchange->size = size;
+}
+
 /* --- the connection --------------------------------------------------------------------------- */
 
 static void begin_stream(IpbMcpExchange *exchange);
@@ -92,7 +111,8 @@ detach(IpbMcpExchange *exchange)
     exchange->request = NULL;
     exchange->stream = NULL;
     exchange->next = NULL;
-    exchange->offset = exchange->pending = exchange->ping_left = 0;
+    exchange->offset = exchange->ping_left = 0;
+    set_pending(exchange, 0);
     g_clear_pointer(&exchange->idle_timer, ipb_timer_free);
     g_clear_pointer(&exchange->write_timer, ipb_timer_free);
 }
@@ -146,8 +166,10 @@ make_event(IpbMcpExchange *exchange, const char *json, size_t json_size)
 {
     Event *event = g_new0(Event, 1);
     event->number = ++exchange->last_number;
-    g_autofree char *head = g_strdup_printf(
-        "event: message\nid: %u-%" PRIu64 "\ndata: ", exchange->options.number, event->number);
+    g_autofree char *head = exchange->options.is_stateless
+                                ? g_strdup("event: message\ndata: ")
+                                : g_strdup_printf("event: message\nid: %u-%" PRIu64 "\ndata: ",
+                                                  exchange->options.number, event->number);
     event->json_at = strlen(head);
     event->json_size = json_size;
     event->size = event->json_at + json_size + 2;
@@ -199,7 +221,7 @@ write_event(IpbMcpExchange *exchange)
     size_t n = ipb_http_stream_write(exchange->stream, event->text + exchange->offset,
                                      event->size - exchange->offset);
     exchange->offset += n;
-    exchange->pending -= n;
+    set_pending(exchange, exchange->pending - n);
     if (exchange->offset < event->size)
         return false;
     exchange->next = exchange->next->next;
@@ -226,18 +248,40 @@ write_events(IpbMcpExchange *exchange)
     ipb_http_stream_end(stream);
 }
 
+/* The status of a response that is the whole answer. */
+static unsigned
+choose_status(const IpbMcpExchange *exchange, int error_code)
+{
+    if (!exchange->options.is_stateless)
+        return 200;
+    switch (error_code) {
+    case IPB_RPC_METHOD_NOT_FOUND:
+        return 404;
+    case IPB_RPC_PARSE_ERROR:
+    case IPB_RPC_INVALID_REQUEST:
+    case IPB_MCP_MISSING_CAPABILITY:
+    case IPB_MCP_UNSUPPORTED_REVISION:
+        return 400;
+    default:
+        return 200;
+    }
+}
+
 /* The whole answer is this response. Frees the exchange, probably. */
 static void
 answer_json(IpbMcpExchange *exchange)
 {
-    const Event *event = g_queue_peek_head(&exchange->events);
+    Event *event = g_queue_peek_head(&exchange->events);
     IpbHttpRequest *request = exchange->request;
-    g_autoptr(GBytes) body = g_bytes_new(event->text + event->json_at, event->json_size);
-    g_autofree char *headers = g_strdup(event->is_error ? NULL : exchange->options.headers);
+    /* No stream: the text is not needed again. */
+    g_autoptr(GBytes) text = g_bytes_new_take(g_steal_pointer(&event->text), event->size);
+    g_autoptr(GBytes) body = g_bytes_new_from_bytes(text, event->json_at, event->json_size);
+    g_autofree char *headers = g_strdup(event->error_code != 0 ? NULL : exchange->options.headers);
+    unsigned status = choose_status(exchange, event->error_code);
     detach(exchange);
     report_if_over(exchange);
-    if (!ipb_http_request_answer(request,
-                                 &(IpbHttpAnswer){.status = 200, .headers = headers, .body = body}))
+    if (!ipb_http_request_answer(
+            request, &(IpbHttpAnswer){.status = status, .headers = headers, .body = body}))
         ipb_mcp_refuse(request, &(IpbMcpRefusal){
                                     .status = 503,
                                     .code = IPB_RPC_INTERNAL_ERROR,
@@ -282,16 +326,16 @@ write_soon(IpbMcpExchange *exchange)
 
 void
 ipb_mcp_exchange_add(IpbMcpExchange *exchange, const char *text, size_t size, bool is_response,
-                     bool is_error)
+                     int error_code)
 {
     Event *event = make_event(exchange, text, size);
-    event->is_error = is_error;
+    event->error_code = error_code;
     g_queue_push_tail(&exchange->events, event);
-    exchange->size += event->size + EVENT_OVERHEAD;
+    set_size(exchange, exchange->size + event->size + EVENT_OVERHEAD);
     if (is_response)
         exchange->n_open--;
     if (is_attached(exchange)) {
-        exchange->pending += event->size;
+        set_pending(exchange, exchange->pending + event->size);
         if (exchange->next == NULL)
             exchange->next = exchange->events.tail;
     }
@@ -310,11 +354,13 @@ static void
 rewind_to(IpbMcpExchange *exchange, uint64_t last)
 {
     exchange->next = exchange->events.head;
-    exchange->offset = exchange->pending = 0;
+    exchange->offset = 0;
+    size_t pending = 0;
     while (exchange->next != NULL && ((const Event *) exchange->next->data)->number <= last)
         exchange->next = exchange->next->next;
     for (const GList *link = exchange->next; link != NULL; link = link->next)
-        exchange->pending += ((const Event *) link->data)->size;
+        pending += ((const Event *) link->data)->size;
+    set_pending(exchange, pending);
 }
 
 void
@@ -352,13 +398,13 @@ ipb_mcp_exchange_is_open(const IpbMcpExchange *exchange)
 bool
 ipb_mcp_exchange_can_resume(const IpbMcpExchange *exchange)
 {
-    return exchange->has_streamed;
+    return exchange->has_streamed && !exchange->options.is_stateless;
 }
 
-size_t
-ipb_mcp_exchange_pending(const IpbMcpExchange *exchange)
+GList *
+ipb_mcp_exchange_link(IpbMcpExchange *exchange)
 {
-    return exchange->pending;
+    return &exchange->link;
 }
 
 size_t
@@ -374,7 +420,7 @@ ipb_mcp_exchange_forget(IpbMcpExchange *exchange)
     if (oldest == NULL || oldest == exchange->next)
         return false;
     Event *event = oldest->data;
-    exchange->size -= event->size + EVENT_OVERHEAD;
+    set_size(exchange, exchange->size - event->size - EVENT_OVERHEAD);
     g_queue_delete_link(&exchange->events, oldest);
     free_event(event);
     return true;
@@ -394,6 +440,7 @@ ipb_mcp_exchange_new(const IpbMcpExchangeOptions *options, IpbHttpRequest *reque
 {
     IpbMcpExchange *exchange = g_new0(IpbMcpExchange, 1);
     exchange->options = *options;
+    exchange->link.data = exchange;
     exchange->n_open = options->n_requests;
     exchange->request = request;
     exchange->funcs = *funcs;
@@ -428,6 +475,8 @@ ipb_mcp_exchange_free(IpbMcpExchange *exchange)
         return;
     exchange->funcs = (IpbMcpExchangeFuncs){.on_written = ignore, .on_over = ignore};
     answer_rest(exchange);
+    set_pending(exchange, 0);
+    set_size(exchange, 0);
     ipb_timer_free(exchange->write_timer);
     ipb_timer_free(exchange->idle_timer);
     g_queue_clear_full(&exchange->events, (GDestroyNotify) free_event);

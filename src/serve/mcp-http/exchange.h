@@ -23,8 +23,15 @@ typedef struct {
     void (*on_over)(IpbMcpExchange *exchange, void *data);
 } IpbMcpExchangeFuncs;
 
+/* Sums over the exchanges of a channel, which each exchange keeps up to date. */
+typedef struct {
+    /* Bytes of all events, and those that wait because the client reads slowly */
+    size_t size, pending;
+} IpbMcpExchangeSums;
+
 typedef struct {
     IpbLoop *loop;
+    IpbMcpExchangeSums *sums;
     /* Of the stream, in the ids of its events */
     unsigned number;
     /* Requests of the POST */
@@ -32,6 +39,8 @@ typedef struct {
     /* The stream begins with an event without data, so that it can be resumed at once. Clients of
      * revisions before 2025-11-25 may not expect it. */
     bool is_primed;
+    /* Of revision 2026-07-28: events have no ids, and errors have their own status. */
+    bool is_stateless;
     /* Header lines of an answer that is no error; borrowed, or NULL */
     const char *headers;
 } IpbMcpExchangeOptions;
@@ -40,9 +49,9 @@ typedef struct {
 IpbMcpExchange *ipb_mcp_exchange_new(const IpbMcpExchangeOptions *options, IpbHttpRequest *request,
                                      const IpbMcpExchangeFuncs *funcs, void *data);
 /* Adds a message, one JSON object without a newline. @is_response: it answers one of the requests;
- * @is_error: with an error. */
+ * @error_code: with this error of JSON-RPC; 0: with a result. */
 void ipb_mcp_exchange_add(IpbMcpExchange *exchange, const char *text, size_t size, bool is_response,
-                          bool is_error);
+                          int error_code);
 /* One of the requests gets no response. */
 void ipb_mcp_exchange_drop(IpbMcpExchange *exchange);
 /* Answers @request, which is taken, with the events behind the one with the number @last. A
@@ -56,8 +65,8 @@ bool ipb_mcp_exchange_is_attached(const IpbMcpExchange *exchange);
 bool ipb_mcp_exchange_is_open(const IpbMcpExchange *exchange);
 /* Does the client know an id of an event? */
 bool ipb_mcp_exchange_can_resume(const IpbMcpExchange *exchange);
-/* Bytes that wait because the client reads slowly. */
-size_t ipb_mcp_exchange_pending(const IpbMcpExchange *exchange);
+/* For the channel's queues; its data is the exchange. */
+GList *ipb_mcp_exchange_link(IpbMcpExchange *exchange);
 /* Bytes of all events. */
 size_t ipb_mcp_exchange_size(const IpbMcpExchange *exchange);
 /* Forgets the oldest event that does not wait for the client; false if there is none. */

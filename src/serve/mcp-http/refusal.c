@@ -30,6 +30,10 @@ describe(const IpbMcpRefusal *refusal)
     ipb_json_begin_object(writer);
     ipb_json_member_int(writer, "code", refusal->code);
     ipb_json_member_string(writer, "message", refusal->message);
+    if (refusal->data_json != NULL) {
+        ipb_json_key(writer, "data");
+        ipb_json_write_raw(writer, refusal->data_json, strlen(refusal->data_json));
+    }
     ipb_json_end_object(writer);
     ipb_json_end_object(writer);
     char *text = ipb_json_writer_finish(writer, &size);

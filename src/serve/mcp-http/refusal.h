@@ -13,6 +13,8 @@ typedef struct {
     const char *message;
     /* Of the client's request, JSON text; NULL: it is unknown, or there are several */
     const char *id_json;
+    /* Of the error, JSON text; or NULL */
+    const char *data_json;
     /* Further header lines, or NULL */
     const char *headers;
 } IpbMcpRefusal;

@@ -7,69 +7,55 @@
  */
 #include "serve/mcp/elicitation.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/display-text.h"
 #include "tools/approval-question.h"
 
-#define MIN_REVISION "2025-06-18"
-
-#define HINT                                                                                       \
-    "decide beforehand: ipybox mcp --approve with allow, deny or a file of rules "                 \
-    "(ipybox-rules(5))"
+#define HINT "decide beforehand: --approve with allow, deny or a file of rules (ipybox-rules(5))"
 
 /* The tool is a call of the client, whose user was asked by the client. */
 #define INSTALL_HINT "; or install the package with the tool install_package"
 
 typedef struct {
-    /* NULL: its answer is not needed any more */
     IpbElicitation *elicitation;
     /* The session's number of the approval, or of the input */
     uint64_t number;
     bool is_input;
-    /* The client's request that it belongs to, or NULL */
-    char *request_id;
-    /* Of elicitation/create */
-    char *params;
-    /* 0: it waits for its turn */
-    int64_t call;
+    /* Where it was asked: one of these, and the number there */
+    IpbMcpRequest *request;
+    IpbMcpServer *server;
+    uint64_t asked;
 } Question;
 
 struct IpbElicitation {
-    IpbRpcPeer *peer;
     IpbSession *session;
-    bool is_offered;
-    /* Question; the head is being asked, and is owned by its call */
-    GQueue questions;
+    /* Question */
+    GPtrArray *questions;
 };
 
 static void
 free_question(void *data)
 {
     Question *question = data;
-    g_free(question->request_id);
-    g_free(question->params);
+    ipb_mcp_request_unref(question->request);
     g_free(question);
 }
 
-/* If it is being asked, its call ends later, and frees it. */
-static void
-abandon(Question *question)
-{
-    question->elicitation = NULL;
-    if (question->call == 0)
-        free_question(question);
-}
-
 IpbElicitation *
-ipb_elicitation_new(IpbRpcPeer *peer, IpbSession *session)
+ipb_elicitation_new(IpbSession *session)
 {
     IpbElicitation *elicitation = g_new0(IpbElicitation, 1);
-    elicitation->peer = peer;
     elicitation->session = session;
-    g_queue_init(&elicitation->questions);
+    elicitation->questions = g_ptr_array_new_with_free_func(free_question);
     return elicitation;
+}
+
+static void
+withdraw_question(const Question *question)
+{
+    if (question->request != NULL)
+        ipb_mcp_request_withdraw(question->request, question->asked);
+    else
+        ipb_mcp_server_withdraw(question->server, question->asked);
 }
 
 void
@@ -77,21 +63,10 @@ ipb_elicitation_free(IpbElicitation *elicitation)
 {
     if (elicitation == NULL)
         return;
-    Question *question;
-    while ((question = g_queue_pop_head(&elicitation->questions)) != NULL)
-        abandon(question);
+    for (guint i = 0; i < elicitation->questions->len; i++)
+        withdraw_question(g_ptr_array_index(elicitation->questions, i));
+    g_ptr_array_unref(elicitation->questions);
     g_free(elicitation);
-}
-
-void
-ipb_elicitation_set_client(IpbElicitation *elicitation, const char *revision,
-                           const IpbJson *capabilities)
-{
-    const IpbJson *offer = ipb_json_get(capabilities, "elicitation");
-    /* An empty object means forms; otherwise its members name what is offered. */
-    elicitation->is_offered = strcmp(revision, MIN_REVISION) >= 0 &&
-                              ipb_json_is(offer, IPB_JSON_OBJECT) &&
-                              (ipb_json_length(offer) == 0 || ipb_json_get(offer, "form") != NULL);
 }
 
 /* --- the question ----------------------------------------------------------------------------- */
@@ -163,163 +138,128 @@ make_input_params(const char *prompt, char **ret_why)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* Why there is no result. Caller frees. */
-static char *
-describe_failure(const IpbRpcAnswer *answer)
-{
-    const char *message = answer->rpc_error != NULL
-                              ? ipb_json_get_string(answer->rpc_error, "message")
-                              : answer->failure->message;
-    return g_strdup_printf("the MCP client could not ask its user (%s)",
-                           message != NULL ? message : "it does not say why");
-}
-
 static void
-take_input(const Question *question, const IpbRpcAnswer *answer)
+take_input(IpbSession *session, uint64_t number, const IpbJson *result, const char *failure)
 {
-    IpbSession *session = question->elicitation->session;
-    const char *action = ipb_json_get_string(answer->result, "action");
-    const char *value = ipb_json_get_string(ipb_json_get(answer->result, "content"), "value");
-    g_autofree char *why =
-        answer->result == NULL ? describe_failure(answer) : g_strdup("the user gave no input");
-    g_autoptr(GError) error = NULL;
+    const char *action = ipb_json_get_string(result, "action");
+    const char *value = ipb_json_get_string(ipb_json_get(result, "content"), "value");
     bool is_given = g_strcmp0(action, "accept") == 0 && value != NULL;
-    if (!ipb_session_answer_input(session, question->number, is_given ? value : NULL, why, &error))
-        ipb_session_answer_input(session, question->number, NULL, error->message, NULL);
+    g_autofree char *why =
+        result == NULL ? g_strdup_printf("the MCP client could not ask its user (%s)", failure)
+                       : g_strdup("the user gave no input");
+    g_autoptr(GError) error = NULL;
+    if (!ipb_session_answer_input(session, number, is_given ? value : NULL, why, &error))
+        ipb_session_answer_input(session, number, NULL, error->message, NULL);
 }
 
 static void
-take_answer(const Question *question, const IpbRpcAnswer *answer)
+take_decision(IpbSession *session, uint64_t number, const IpbJson *result, const char *failure)
 {
-    IpbSession *session = question->elicitation->session;
-    if (question->is_input) {
-        take_input(question, answer);
+    const char *action = ipb_json_get_string(result, "action");
+    const char *decision = ipb_json_get_string(ipb_json_get(result, "content"), "decision");
+    if (result == NULL) {
+        g_autofree char *why =
+            g_strdup_printf("the MCP client could not ask its user (%s); " HINT, failure);
+        ipb_session_refuse(session, number, why);
         return;
     }
-    if (answer->result == NULL) {
-        g_autofree char *failure = describe_failure(answer);
-        g_autofree char *why = g_strconcat(failure, "; " HINT, NULL);
-        ipb_session_refuse(session, question->number, why);
-        return;
-    }
-    const char *action = ipb_json_get_string(answer->result, "action");
-    const char *decision = ipb_json_get_string(ipb_json_get(answer->result, "content"), "decision");
-    bool is_yes = g_strcmp0(action, "accept") == 0 && g_strcmp0(decision, "allow") == 0;
-    ipb_session_respond(session, question->number, is_yes);
+    ipb_session_respond(session, number,
+                        g_strcmp0(action, "accept") == 0 && g_strcmp0(decision, "allow") == 0);
 }
 
-static void ask_head(IpbElicitation *elicitation);
-
 static void
-on_answer(const IpbRpcAnswer *answer, void *data)
+on_answer(const IpbJson *result, const char *failure, void *data)
 {
     Question *question = data;
     IpbElicitation *elicitation = question->elicitation;
-    if (elicitation != NULL) {
-        g_queue_pop_head(&elicitation->questions);
-        take_answer(question, answer);
-        ask_head(elicitation);
-    }
-    free_question(question);
+    IpbSession *session = elicitation->session;
+    uint64_t number = question->number;
+    bool is_input = question->is_input;
+    g_ptr_array_remove(elicitation->questions, question); /* frees it */
+    if (is_input)
+        take_input(session, number, result, failure);
+    else
+        take_decision(session, number, result, failure);
 }
 
-/* One after the other, so that a person answers the question that they see. */
-static void
-ask_head(IpbElicitation *elicitation)
-{
-    Question *question = g_queue_peek_head(&elicitation->questions);
-    if (question != NULL && question->call == 0)
-        question->call = ipb_rpc_peer_call_within(elicitation->peer, question->request_id,
-                                                  "elicitation/create", question->params,
-                                                  /* timeout_ms= */ 0, on_answer, question);
-}
+/* --- asking ----------------------------------------------------------------------------------- */
 
-/* Takes @params. */
-static void
-add_question(IpbElicitation *elicitation, uint64_t number, bool is_input, const char *request_id,
-             char *params)
+/* False: the client is gone. */
+static bool
+ask(IpbElicitation *elicitation, IpbMcpRequest *request, IpbMcpServer *server, uint64_t number,
+    bool is_input, const char *params)
 {
+    static const char METHOD[] = "elicitation/create";
     Question *question = g_new0(Question, 1);
-    *question = (Question){
-        .elicitation = elicitation,
-        .number = number,
-        .is_input = is_input,
-        .request_id = g_strdup(request_id),
-        .params = params,
-    };
-    g_queue_push_tail(&elicitation->questions, question);
-    ask_head(elicitation);
+    *question = (Question){.elicitation = elicitation, .number = number, .is_input = is_input};
+    question->asked = request != NULL
+                          ? ipb_mcp_request_ask(request, NULL, METHOD, params, on_answer, question)
+                          : ipb_mcp_server_ask(server, METHOD, params, on_answer, question);
+    if (question->asked == 0) {
+        g_free(question);
+        return false;
+    }
+    question->request = request != NULL ? ipb_mcp_request_ref(request) : NULL;
+    question->server = server;
+    g_ptr_array_add(elicitation->questions, question);
+    return true;
 }
 
-bool
-ipb_elicitation_is_offered(const IpbElicitation *elicitation)
+static void
+refuse(IpbElicitation *elicitation, const IpbApprovalRequest *approval, bool is_client_there)
 {
-    return elicitation->is_offered;
+    g_autofree char *why =
+        g_strconcat("it needs an approval, and ",
+                    is_client_there ? "the MCP client offers no way to ask its user (elicitation)"
+                                    : "no client is connected that could ask its user",
+                    "; " HINT, approval->is_installation ? INSTALL_HINT : NULL, NULL);
+    ipb_session_refuse(elicitation->session, approval->id, why);
 }
 
 void
-ipb_elicitation_ask(IpbElicitation *elicitation, const char *request_id,
+ipb_elicitation_ask(IpbElicitation *elicitation, IpbMcpRequest *request, IpbMcpServer *server,
                     const IpbApprovalRequest *approval)
 {
-    if (!elicitation->is_offered) {
-        g_autofree char *why =
-            g_strconcat("it needs an approval, and the MCP client offers no way to ask its user "
-                        "(elicitation); " HINT,
-                        approval->is_installation ? INSTALL_HINT : NULL, NULL);
-        ipb_session_refuse(elicitation->session, approval->id, why);
+    bool is_client_there = request != NULL || server != NULL;
+    if (!is_client_there || (request != NULL && !ipb_mcp_request_offers_forms(request))) {
+        refuse(elicitation, approval, is_client_there);
         return;
     }
     g_autofree char *why = NULL;
-    char *params = make_approval_params(approval, &why);
-    if (params == NULL) {
+    g_autofree char *params = make_approval_params(approval, &why);
+    if (params == NULL)
         ipb_session_refuse(elicitation->session, approval->id, why);
-        return;
-    }
-    add_question(elicitation, approval->id, /* is_input= */ false, request_id, params);
+    else if (!ask(elicitation, request, server, approval->id, /* is_input= */ false, params))
+        refuse(elicitation, approval, server != NULL);
 }
 
 void
-ipb_elicitation_ask_input(IpbElicitation *elicitation, const char *request_id,
+ipb_elicitation_ask_input(IpbElicitation *elicitation, IpbMcpRequest *request,
                           const IpbEvent *event)
 {
     g_autofree char *why = NULL;
-    char *params = NULL;
+    g_autofree char *params = NULL;
     if (event->is_password)
         why = g_strdup("an MCP client must not ask for passwords; give the value as an environment "
                        "variable of the server");
     else
         params = make_input_params(event->text, &why);
-    if (params == NULL)
+    if (params != NULL &&
+        !ask(elicitation, request, NULL, event->input, /* is_input= */ true, params))
+        why = g_strdup("the client is not connected any more");
+    if (why != NULL)
         ipb_session_answer_input(elicitation->session, event->input, NULL, why, NULL);
-    else
-        add_question(elicitation, event->input, /* is_input= */ true, request_id, params);
-}
-
-static void
-notify_cancelled(IpbElicitation *elicitation, const char *request_id, int64_t call)
-{
-    g_autofree char *params =
-        g_strdup_printf("{\"requestId\":%" PRId64 ",\"reason\":\"the tool call has ended\"}", call);
-    ipb_rpc_peer_notify_within(elicitation->peer, request_id, "notifications/cancelled", params);
 }
 
 static void
 withdraw(IpbElicitation *elicitation, uint64_t number, bool is_input)
 {
-    for (GList *link = elicitation->questions.head; link != NULL; link = link->next) {
-        Question *question = link->data;
+    for (guint i = 0; i < elicitation->questions->len; i++) {
+        Question *question = g_ptr_array_index(elicitation->questions, i);
         if (question->number != number || question->is_input != is_input)
             continue;
-        int64_t call = question->call;
-        if (call != 0)
-            notify_cancelled(elicitation, question->request_id, call);
-        g_queue_delete_link(&elicitation->questions, link);
-        abandon(question);
-        if (call != 0) {
-            ipb_rpc_peer_cancel_call(elicitation->peer,
-                                     call); /* frees the question, from the loop */
-        }
-        ask_head(elicitation);
+        withdraw_question(question);
+        g_ptr_array_remove_index(elicitation->questions, i);
         return;
     }
 }

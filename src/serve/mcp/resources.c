@@ -23,7 +23,7 @@
 /* Bytes of a file that is read, and of a URI. */
 #define MAX_FILE (4 << 20)
 #define MAX_URI 8192
-#define RESOURCE_NOT_FOUND (-32002)
+#define RESOURCE_NOT_FOUND (-32002) /* in revisions with a handshake */
 
 struct IpbMcpResources {
     IpbSession *session;
@@ -207,25 +207,37 @@ read_cursor(const IpbJson *params, unsigned *ret_first)
 }
 
 static void
-fail(IpbRpcRequest *request, int code, const char *message)
+fail(IpbMcpRequest *request, int code, const char *message)
 {
-    ipb_rpc_request_fail(request, code, message, NULL);
+    ipb_mcp_request_fail(request, code, message, NULL);
 }
 
 static void
-reply(IpbRpcRequest *request, IpbJsonWriter *writer)
+reply(IpbMcpRequest *request, IpbJsonWriter *writer)
 {
-    size_t size;
-    g_autofree char *text = ipb_json_writer_finish(writer, &size);
-    ipb_rpc_request_reply(request, text, size);
+    g_autofree char *text = ipb_json_writer_finish(writer, NULL);
+    ipb_mcp_request_reply(request, text, NULL);
+}
+
+static void
+fail_missing(IpbMcpRequest *request, const char *uri)
+{
+    bool is_modern = ipb_mcp_request_envelope(request) != NULL;
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "uri", uri);
+    ipb_json_end_object(writer);
+    g_autofree char *data = ipb_json_writer_finish(writer, NULL);
+    ipb_mcp_request_fail(request, is_modern ? IPB_RPC_INVALID_PARAMS : RESOURCE_NOT_FOUND,
+                         "there is no such resource: resources/list lists them", data);
 }
 
 void
-ipb_mcp_resources_list(IpbMcpResources *resources, IpbRpcRequest *request)
+ipb_mcp_resources_list(IpbMcpResources *resources, IpbMcpRequest *request)
 {
     g_autoptr(GError) error = NULL;
     Walk walk = {0};
-    if (!read_cursor(ipb_rpc_request_params(request), &walk.first)) {
+    if (!read_cursor(ipb_mcp_request_params(request), &walk.first)) {
         fail(request, IPB_RPC_INVALID_PARAMS, "resources/list: the cursor is not one of ours");
         return;
     }
@@ -296,9 +308,9 @@ is_way_offered(const IpbSandboxPlan *plan, const char *path)
 }
 
 void
-ipb_mcp_resources_read(IpbMcpResources *resources, IpbRpcRequest *request)
+ipb_mcp_resources_read(IpbMcpResources *resources, IpbMcpRequest *request)
 {
-    const char *uri = ipb_json_get_string(ipb_rpc_request_params(request), "uri");
+    const char *uri = ipb_json_get_string(ipb_mcp_request_params(request), "uri");
     g_autoptr(GError) error = NULL;
     g_autofree char *text = NULL;
     size_t size;
@@ -313,15 +325,17 @@ ipb_mcp_resources_read(IpbMcpResources *resources, IpbRpcRequest *request)
     g_autofree char *path = parse_uri(uri);
     /* What is protected, and what does not exist, have the same answer. */
     if (path == NULL || !is_way_offered(resources->plan, path)) {
-        fail(request, RESOURCE_NOT_FOUND, "there is no such resource: resources/list lists them");
+        fail_missing(request, uri);
         return;
     }
     g_autoptr(IpbBeneath) root = ipb_beneath_open(resources->plan->workspace, &error);
     if (root == NULL || !ipb_beneath_read(root, path, MAX_FILE, &text, &size, &error)) {
         bool is_missing = !g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT) &&
                           !g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
-        fail(request, is_missing ? RESOURCE_NOT_FOUND : IPB_RPC_INTERNAL_ERROR,
-             is_missing ? "there is no such resource: resources/list lists them" : error->message);
+        if (is_missing)
+            fail_missing(request, uri);
+        else
+            fail(request, IPB_RPC_INTERNAL_ERROR, error->message);
         return;
     }
     IpbJsonWriter *writer = ipb_json_writer_new();

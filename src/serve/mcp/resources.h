@@ -10,13 +10,13 @@
  */
 #pragma once
 
-#include "json/rpc-peer.h"
+#include "serve/mcp/request.h"
 #include "session/session.h"
 
 typedef struct IpbMcpResources IpbMcpResources;
 
 IpbMcpResources *ipb_mcp_resources_new(IpbSession *session);
 /* Answer a request. */
-void ipb_mcp_resources_list(IpbMcpResources *resources, IpbRpcRequest *request);
-void ipb_mcp_resources_read(IpbMcpResources *resources, IpbRpcRequest *request);
+void ipb_mcp_resources_list(IpbMcpResources *resources, IpbMcpRequest *request);
+void ipb_mcp_resources_read(IpbMcpResources *resources, IpbMcpRequest *request);
 void ipb_mcp_resources_free(IpbMcpResources *resources);

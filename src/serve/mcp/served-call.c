@@ -17,36 +17,62 @@ ipb_served_call_free(IpbServedCall *call)
 {
     ipb_timer_free(call->progress_timer);
     ipb_timer_free(call->waiting_timer);
-    if (call->is_cancelled && !call->is_answered)
-        ipb_rpc_request_drop(call->request);
-    ipb_rpc_request_unref(call->request);
+    ipb_mcp_request_set_cancel(call->request, NULL, NULL);
+    ipb_mcp_request_unref(call->request);
     ipb_cell_text_free(call->text);
     ipb_answer_images_free(call->shown);
     ipb_structured_cell_free(call->cell);
     g_free(call->structured);
     g_free(call->package);
-    g_free(call->token_json);
+    g_free(call->session_id);
+    g_free(call->note);
     g_string_free(call->news, TRUE);
     g_free(call);
 }
 
+static void
+on_cancel(void *data)
+{
+    IpbServedCall *call = data;
+    call->is_cancelled = true;
+    if (call->cancel != NULL)
+        call->cancel(call); /* may free the call */
+}
+
 IpbServedCall *
-ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcRequest *request, const char *tool)
+ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbMcpRequest *request, const char *tool)
 {
     IpbServedCall *call = g_new0(IpbServedCall, 1);
     call->loop = loop;
     call->calls = calls;
     call->tool = tool;
-    call->request = ipb_rpc_request_ref(request);
+    call->request = ipb_mcp_request_ref(request);
     call->news = g_string_new(NULL);
-    const IpbJson *token =
-        ipb_json_get(ipb_json_get(ipb_rpc_request_params(request), "_meta"), "progressToken");
-    if (ipb_json_is(token, IPB_JSON_STRING) || ipb_json_is(token, IPB_JSON_NUMBER)) {
-        IpbSpan raw = ipb_json_raw(token);
-        call->token_json = g_strndup(raw.start, raw.size);
-    }
+    ipb_mcp_request_set_cancel(request, on_cancel, call);
     g_ptr_array_add(calls, call);
     return call;
+}
+
+/* Members of "_meta" that say what the call is of; NULL: nothing. Caller frees. */
+static char *
+make_meta(const IpbServedCall *call)
+{
+    g_autoptr(GString) meta = g_string_new(NULL);
+    if (call->session_id != NULL)
+        g_string_append_printf(meta, "\"ipybox/session_id\":\"%s\"", call->session_id);
+    if (call->cell_id != 0)
+        g_string_append_printf(meta, "%s\"ipybox/cell_id\":%" G_GUINT64_FORMAT,
+                               meta->len > 0 ? "," : "", call->cell_id);
+    return meta->len > 0 ? g_string_free(g_steal_pointer(&meta), FALSE) : NULL;
+}
+
+static void
+write_text(IpbJsonWriter *writer, const char *text)
+{
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "type", "text");
+    ipb_json_member_string(writer, "text", text);
+    ipb_json_end_object(writer);
 }
 
 static void
@@ -59,28 +85,21 @@ answer(IpbServedCall *call, const char *text, bool is_error)
     ipb_json_begin_object(writer);
     ipb_json_key(writer, "content");
     ipb_json_begin_array(writer);
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "type", "text");
-    ipb_json_member_string(writer, "text", text);
-    ipb_json_end_object(writer);
+    write_text(writer, text);
     if (call->shown != NULL)
         ipb_answer_images_write(call->shown, writer);
+    if (call->note != NULL)
+        write_text(writer, call->note);
     ipb_json_end_array(writer);
     if (call->structured != NULL) {
         ipb_json_key(writer, "structuredContent");
         ipb_json_write_raw(writer, call->structured, strlen(call->structured));
     }
     ipb_json_member_bool(writer, "isError", is_error);
-    if (call->cell_id != 0) {
-        ipb_json_key(writer, "_meta");
-        ipb_json_begin_object(writer);
-        ipb_json_member_int(writer, "ipybox/cell_id", (int64_t) call->cell_id);
-        ipb_json_end_object(writer);
-    }
     ipb_json_end_object(writer);
-    size_t size;
-    g_autofree char *result = ipb_json_writer_finish(writer, &size);
-    ipb_rpc_request_reply(call->request, result, size);
+    g_autofree char *result = ipb_json_writer_finish(writer, NULL);
+    g_autofree char *meta = make_meta(call);
+    ipb_mcp_request_reply(call->request, result, meta);
 }
 
 void
@@ -119,7 +138,8 @@ ipb_served_call_send_news(IpbServedCall *call)
     glong n_chars = g_utf8_strlen(call->news->str, (gssize) call->news->len);
     const char *tail =
         g_utf8_offset_to_pointer(call->news->str, MAX(n_chars - MAX_PROGRESS_CHARS, 0));
-    call->on_progress(call->request, call->token_json, ++call->progress, tail, call->progress_data);
+    g_autofree char *meta = make_meta(call);
+    ipb_mcp_request_progress(call->request, (double) ++call->progress, /* total= */ -1, tail, meta);
     g_string_truncate(call->news, 0);
 }
 
@@ -134,7 +154,7 @@ on_progress_timer(void *data)
 void
 ipb_served_call_add_news(IpbServedCall *call, const char *text)
 {
-    if (call->token_json == NULL || text == NULL)
+    if (!ipb_mcp_request_wants_progress(call->request) || text == NULL)
         return;
     if (call->news->len > MAX_PROGRESS_CHARS * 8) /* bytes: more than will be sent */
         g_string_truncate(call->news, 0);
@@ -176,7 +196,7 @@ on_waiting_timer(void *data)
 void
 ipb_served_call_start_waiting(IpbServedCall *call, bool is_behind)
 {
-    if (call->token_json == NULL || call->is_running)
+    if (!ipb_mcp_request_wants_progress(call->request) || call->is_running)
         return;
     call->n_waits = is_behind ? 0 : 1;
     call->waiting_timer =

@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include "json/rpc-peer.h"
 #include "serve/mcp/answer-images.h"
 #include "serve/mcp/elicitation.h"
 #include "serve/mcp/structured-cell.h"
@@ -20,12 +19,24 @@
 typedef struct IpbServedCall IpbServedCall;
 /* serve/mcp/cell-results.h */
 typedef struct IpbCellResults IpbCellResults;
+/* serve/mcp/named-sessions.h */
+typedef struct IpbNamedSession IpbNamedSession;
+typedef struct IpbNamedSessions IpbNamedSessions;
 
 struct IpbServedCall {
     IpbLoop *loop;
+    /* The session that the call is of. NULL: of none; then `session` is one without a kernel */
+    IpbNamedSession *named;
     IpbSession *session;
+    /* Those that the client can use, and the one that calls without an id use, or NULL */
+    IpbNamedSessions *sessions;
+    const IpbNamedSession *default_session;
     GPtrArray *calls;
-    IpbRpcRequest *request;
+    IpbMcpRequest *request;
+    /* The answer has it in "_meta". NULL: the client need not know it */
+    char *session_id;
+    /* A text of its own at the end of the answer; NULL: none */
+    char *note;
     /* The tool's name */
     const char *tool;
     /* NULL: the call cannot be cancelled. It continues, but is not answered. */
@@ -58,20 +69,15 @@ struct IpbServedCall {
     /* Installations: the package, and the queue. Only the first in the queue runs. */
     char *package;
     GQueue *installs;
-    /* Progress: the client's token, or NULL */
-    char *token_json;
     int64_t progress;
     GString *news;
     IpbTimer *progress_timer;
     IpbTimer *waiting_timer;
     unsigned n_waits;
-    void (*on_progress)(const IpbRpcRequest *request, const char *token_json, int64_t progress,
-                        const char *message, void *data);
-    void *progress_data;
 };
 
-/* The caller sets the session and the function for progress. */
-IpbServedCall *ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbRpcRequest *request,
+/* The caller sets the session. */
+IpbServedCall *ipb_served_call_new(IpbLoop *loop, GPtrArray *calls, IpbMcpRequest *request,
                                    const char *tool);
 void ipb_served_call_free(IpbServedCall *call);
 

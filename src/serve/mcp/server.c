@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protocol side of the MCP server: handshake, dispatch, cancellation, progress, approvals. What
- * the tools do is in tools.c.
+ * The protocol: handshake or envelope, dispatch, cancellation; see the header.
  */
 #include "serve/mcp/server.h"
 
@@ -9,187 +8,254 @@
 
 #include <ipybox/version.h>
 
-#include "base/error.h"
 #include "mcp/messages.h"
-#include "serve/conversation.h"
-#include "serve/mcp/elicitation.h"
-#include "serve/mcp/late-log.h"
-#include "serve/mcp/resources.h"
-#include "serve/mcp/tool-listing.h"
-#include "serve/mcp/tools.h"
 
 /* Newest first. The first is offered to a client that asks for an unknown one. */
 static const char *const REVISIONS[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
-
-/* A prompt in a box, as SVG. Of the server, not of each tool: they would all have the same. */
-static const char ICONS[] =
-    "[{\"src\":\"data:image/svg+xml;base64,"
-    "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAxNiAx"
-    "NiI+PHBhdGggZD0iTTIgMmgxMnYxMkgyeiIgZmlsbD0iIzM3NzZhYiIvPjxwYXRoIGQ9Ik01IDZs"
-    "MiAyLTIgMk04IDEwaDMiIHN0cm9rZT0iI2ZmZDQzYiIgc3Ryb2tlLXdpZHRoPSIxLjUiIGZpbGw9"
-    "Im5vbmUiLz48L3N2Zz4="
-    "\",\"mimeType\":\"image/svg+xml\",\"sizes\":[\"any\"]}]";
-
-static const char CAPABILITIES[] = "{\"logging\":{},\"tools\":{},\"resources\":{}}";
-
-static const char INSTRUCTIONS[] =
-    "Runs Python in a stateful IPython kernel. Variables, imports and definitions persist between "
-    "cells until reset. Code calls the tools of MCP servers: each server is a package "
-    "mcptools.<server_name> with one module per tool (Params, run, and Result where the tool "
-    "describes its result).";
-static const char REGISTER_INSTRUCTIONS[] =
-    "register_mcp_server makes the package of a further server.";
-static const char DESCRIBE_INSTRUCTIONS[] = "describe_tools finds tools and describes them.";
-static const char SEARCH_INSTRUCTIONS[] =
-    "In cells, import mcptools and use mcptools.search(\"words\") and "
-    "mcptools.describe(\"server.tool\") to find and describe tools.";
+/* Streams of subscriptions/listen. */
+#define MAX_SUBSCRIPTIONS 10
+#define FORMS_REVISION "2025-06-18"
 
 struct IpbMcpServer {
     IpbMcpServerOptions options;
-    IpbSession *session;
     IpbConversation *conversation;
-    /* The conversation's */
-    IpbRpcPeer *peer;
-    IpbMcpTools *tools;
-    IpbMcpResources *resources;
-    IpbElicitation *elicitation;
-    IpbLateLog *late_log;
+    IpbMcpLink link;
     /* NULL: not initialized */
     const char *revision;
+    /* Subscription */
+    GPtrArray *subscriptions;
     bool is_ending;
 };
 
-static void
-log_text(IpbMcpServer *server, const char *level, const char *text)
-{
-    if (server->options.on_log != NULL)
-        server->options.on_log(level, text, server->options.data);
-}
+/* A stream that stays open although nothing is sent on it. */
+typedef struct {
+    IpbMcpServer *server;
+    IpbMcpRequest *request;
+    /* Members of "_meta", which name it */
+    char *meta;
+} Subscription;
 
-/* --- answers ---------------------------------------------------------------------------------- */
-
-static void
-reply_with(IpbRpcRequest *request, IpbJsonWriter *writer)
-{
-    size_t size;
-    g_autofree char *text = ipb_json_writer_finish(writer, &size);
-    ipb_rpc_request_reply(request, text, size);
-}
+/* --- the handshake ---------------------------------------------------------------------------- */
 
 static const char *
 negotiate(const char *asked)
 {
-    for (size_t i = 0; asked != NULL && i < G_N_ELEMENTS(REVISIONS); i++)
+    for (size_t i = 0; i < G_N_ELEMENTS(REVISIONS); i++)
         if (g_str_equal(asked, REVISIONS[i]))
             return REVISIONS[i];
     return REVISIONS[0];
 }
 
-/* They name only tools that are offered. */
-static char *
-make_instructions(const IpbMcpServer *server)
-{
-    g_autofree char *packages =
-        ipb_tool_listing_instructions(server->session, server->options.servers);
-    bool offers_register = ipb_mcp_tools_offers(server->tools, "register_mcp_server");
-    g_autoptr(GString) text = g_string_new(INSTRUCTIONS);
-    if (offers_register)
-        g_string_append_printf(text, " %s", REGISTER_INSTRUCTIONS);
-    if (packages != NULL)
-        g_string_append_printf(text, " %s", packages);
-    if (packages == NULL && !offers_register)
-        return g_string_free(g_steal_pointer(&text), FALSE);
-    if (ipb_mcp_tools_offers(server->tools, "describe_tools"))
-        g_string_append_printf(text, " %s", DESCRIBE_INSTRUCTIONS);
-    g_string_append_printf(text, " %s", SEARCH_INSTRUCTIONS);
-    return g_string_free(g_steal_pointer(&text), FALSE);
-}
-
 static void
-handle_initialize(IpbMcpServer *server, IpbRpcRequest *request)
+write_server_info(const IpbMcpServer *server, IpbJsonWriter *writer)
 {
-    const IpbJson *params = ipb_rpc_request_params(request);
-    const char *asked = ipb_json_get_string(params, "protocolVersion");
-    if (asked == NULL) {
-        ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,
-                             "initialize: params.protocolVersion must be a string", NULL);
-        return;
-    }
-    const char *revision = server->revision = negotiate(asked);
-    ipb_elicitation_set_client(server->elicitation, revision, ipb_json_get(params, "capabilities"));
-    ipb_mcp_tools_set_client(server->tools,
-                             ipb_json_get_string(ipb_json_get(params, "clientInfo"), "name"));
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "protocolVersion", revision);
-    ipb_json_key(writer, "capabilities");
-    ipb_json_write_raw(writer, CAPABILITIES, strlen(CAPABILITIES));
     ipb_json_key(writer, "serverInfo");
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "name", "ipybox");
     ipb_json_member_string(writer, "version", IPYBOX_VERSION);
     ipb_json_member_string(writer, "title", "ipybox");
-    ipb_json_key(writer, "icons");
-    ipb_json_write_raw(writer, ICONS, strlen(ICONS));
+    if (server->options.icons != NULL) {
+        ipb_json_key(writer, "icons");
+        ipb_json_write_raw(writer, server->options.icons, strlen(server->options.icons));
+    }
     ipb_json_end_object(writer);
-    g_autofree char *instructions = make_instructions(server);
-    ipb_json_member_string(writer, "instructions", instructions);
-    ipb_json_end_object(writer);
-    reply_with(request, writer);
 }
 
 static void
-handle_list(IpbMcpServer *server, IpbRpcRequest *request)
+write_instructions(const IpbMcpServer *server, IpbJsonWriter *writer)
+{
+    g_autofree char *instructions = server->options.instructions(server->options.data);
+    if (instructions != NULL)
+        ipb_json_member_string(writer, "instructions", instructions);
+}
+
+static void
+reply_with(IpbMcpRequest *request, IpbJsonWriter *writer)
+{
+    ipb_json_end_object(writer);
+    g_autofree char *text = ipb_json_writer_finish(writer, NULL);
+    ipb_mcp_request_reply(request, text, NULL);
+}
+
+static void
+initialize(IpbMcpServer *server, IpbMcpRequest *request)
+{
+    const IpbJson *params = ipb_mcp_request_params(request);
+    const IpbJson *capabilities = ipb_json_get(params, "capabilities");
+    const char *asked = ipb_json_get_string(params, "protocolVersion");
+    if (asked == NULL) {
+        ipb_mcp_request_fail(request, IPB_RPC_INVALID_PARAMS,
+                             "initialize: params.protocolVersion must be a string", NULL);
+        return;
+    }
+    const char *revision = server->revision = negotiate(asked);
+    server->link.offers_forms =
+        strcmp(revision, FORMS_REVISION) >= 0 && ipb_mcp_envelope_offers_forms(capabilities);
+    if (server->options.on_client != NULL)
+        server->options.on_client(ipb_json_get_string(ipb_json_get(params, "clientInfo"), "name"),
+                                  server->options.data);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "protocolVersion", revision);
+    ipb_json_key(writer, "capabilities");
+    ipb_json_write_raw(writer, server->options.capabilities, strlen(server->options.capabilities));
+    write_server_info(server, writer);
+    write_instructions(server, writer);
+    reply_with(request, writer);
+}
+
+/* --- 2026-07-28 ------------------------------------------------------------------------------- */
+
+/* The capabilities of older revisions, and the extensions of this one. */
+static void
+write_capabilities(const IpbMcpServer *server, IpbJsonWriter *writer)
+{
+    g_autoptr(IpbJsonDoc) doc =
+        ipb_json_parse(server->options.capabilities, strlen(server->options.capabilities),
+                       &IPB_JSON_LIMITS_SMALL, NULL);
+    ipb_json_key(writer, "capabilities");
+    ipb_json_begin_object(writer);
+    IPB_JSON_FOREACH (capability, ipb_json_root(doc))
+        ipb_json_member_value(writer, ipb_json_name(capability, NULL), capability);
+    ipb_json_key(writer, "extensions");
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, IPB_MCP_TASKS_EXTENSION);
+    ipb_json_write_raw(writer, "{}", 2);
+    ipb_json_end_object(writer);
+    ipb_json_end_object(writer);
+}
+
+static void
+discover(IpbMcpServer *server, IpbMcpRequest *request)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
-    ipb_json_key(writer, "tools");
-    ipb_mcp_tools_describe(server->tools, writer);
-    ipb_json_end_object(writer);
+    ipb_json_key(writer, "supportedVersions");
+    ipb_json_begin_array(writer);
+    ipb_json_write_string(writer, IPB_MCP_MODERN_REVISION);
+    ipb_json_end_array(writer);
+    write_capabilities(server, writer);
+    write_instructions(server, writer);
     reply_with(request, writer);
 }
 
 static void
-handle_set_level(IpbMcpServer *server, IpbRpcRequest *request)
+end_subscription(void *data)
 {
-    const char *level = ipb_json_get_string(ipb_rpc_request_params(request), "level");
-    if (ipb_late_log_set_level(server->late_log, level))
-        ipb_rpc_request_reply(request, "{}", 2);
-    else
-        ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,
-                             "logging/setLevel: params.level must be one of debug, info, notice, "
-                             "warning, error, critical, alert, emergency",
-                             NULL);
+    Subscription *subscription = data;
+    ipb_mcp_request_set_cancel(subscription->request, NULL, NULL);
+    ipb_mcp_request_reply(subscription->request, "{}", subscription->meta);
+    ipb_mcp_request_unref(subscription->request);
+    g_free(subscription->meta);
+    g_free(subscription);
 }
 
 static void
-on_request(IpbRpcRequest *request, void *data)
+on_subscription_cancelled(void *data)
+{
+    Subscription *subscription = data;
+    g_ptr_array_remove(subscription->server->subscriptions, subscription);
+}
+
+/* There is nothing to subscribe to: lists do not change while a client is connected. The stream
+ * stays open, as the client expects. */
+static void
+listen(IpbMcpServer *server, IpbMcpRequest *request, const IpbRpcRequest *rpc)
+{
+    if (server->subscriptions->len >= MAX_SUBSCRIPTIONS) {
+        ipb_mcp_request_fail(request, IPB_RPC_INVALID_PARAMS, "too many subscriptions", NULL);
+        return;
+    }
+    Subscription *subscription = g_new0(Subscription, 1);
+    *subscription = (Subscription){
+        .server = server,
+        .request = ipb_mcp_request_ref(request),
+        .meta = g_strdup_printf("\"" IPB_MCP_META_PREFIX "subscriptionId\":%s",
+                                ipb_rpc_request_id(rpc)),
+    };
+    g_autofree char *params =
+        g_strdup_printf("{\"notifications\":{},\"_meta\":{%s}}", subscription->meta);
+    ipb_mcp_request_notify(request, "notifications/subscriptions/acknowledged", params);
+    ipb_mcp_request_set_cancel(request, on_subscription_cancelled, subscription);
+    g_ptr_array_add(server->subscriptions, subscription);
+}
+
+/* Methods that older revisions have. */
+static bool
+was_removed(const char *method)
+{
+    static const char *const REMOVED[] = {
+        "ping",         "logging/setLevel",      "initialize", "resources/subscribe",
+        "tasks/result", "resources/unsubscribe", "tasks/list"};
+    for (size_t i = 0; i < G_N_ELEMENTS(REMOVED); i++)
+        if (g_str_equal(method, REMOVED[i]))
+            return true;
+    return false;
+}
+
+/* False: there is no such method. */
+static bool
+handle_modern(IpbMcpServer *server, IpbMcpRequest *request, const IpbRpcRequest *rpc)
+{
+    const char *method = ipb_mcp_request_method(request);
+    if (was_removed(method))
+        return false;
+    if (g_str_equal(method, "server/discover"))
+        discover(server, request);
+    else if (g_str_equal(method, "subscriptions/listen"))
+        listen(server, request, rpc);
+    else if (g_str_has_prefix(method, "tasks/"))
+        ipb_mcp_link_handle_task(&server->link, request);
+    else
+        return server->options.handle(request, server->options.data);
+    return true;
+}
+
+/* --- dispatch --------------------------------------------------------------------------------- */
+
+static bool
+handle_legacy(IpbMcpServer *server, IpbMcpRequest *request)
+{
+    const char *method = ipb_mcp_request_method(request);
+    if (g_str_equal(method, "initialize"))
+        initialize(server, request);
+    else if (g_str_equal(method, "ping"))
+        ipb_mcp_request_reply(request, "{}", NULL);
+    else if (server->revision == NULL)
+        ipb_mcp_request_fail(request, IPB_RPC_INVALID_REQUEST, "initialize must come first", NULL);
+    else
+        return server->options.handle(request, server->options.data);
+    return true;
+}
+
+static void
+fail_unknown(IpbMcpRequest *request)
+{
+    g_autofree char *message =
+        g_strdup_printf("no such method: %s", ipb_mcp_request_method(request));
+    ipb_mcp_request_fail(request, IPB_RPC_METHOD_NOT_FOUND, message, NULL);
+}
+
+static void
+on_request(IpbRpcRequest *rpc, void *data)
 {
     IpbMcpServer *server = data;
-    const char *method = ipb_rpc_request_method(request);
-    if (g_str_equal(method, "initialize")) {
-        handle_initialize(server, request);
-    } else if (g_str_equal(method, "ping")) {
-        ipb_rpc_request_reply(request, "{}", 2);
-    } else if (server->revision == NULL) {
-        ipb_rpc_request_fail(request, IPB_RPC_INVALID_REQUEST, "initialize must come first", NULL);
-    } else if (g_str_equal(method, "tools/list")) {
-        handle_list(server, request);
-    } else if (g_str_equal(method, "tools/call")) {
-        ipb_mcp_tools_call(server->tools, request);
-    } else if (g_str_equal(method, "logging/setLevel")) {
-        handle_set_level(server, request);
-    } else if (g_str_equal(method, "resources/list")) {
-        ipb_mcp_resources_list(server->resources, request);
-    } else if (g_str_equal(method, "resources/read")) {
-        ipb_mcp_resources_read(server->resources, request);
-    } else if (g_str_equal(method, "resources/templates/list")) {
-        static const char NONE[] = "{\"resourceTemplates\":[]}";
-        ipb_rpc_request_reply(request, NONE, strlen(NONE));
-    } else {
-        g_autofree char *message = g_strdup_printf("no such method: %s", method);
-        ipb_rpc_request_fail(request, IPB_RPC_METHOD_NOT_FOUND, message, NULL);
-    }
+    const IpbJson *params = ipb_rpc_request_params(rpc);
+    bool is_modern =
+        server->options.is_stateless || (ipb_mcp_envelope_is_there(params) &&
+                                         !g_str_equal(ipb_rpc_request_method(rpc), "initialize"));
+    IpbMcpEnvelope envelope;
+    bool continues = false;
+    g_auto(IpbMcpFault) fault = {0};
+    g_autoptr(IpbMcpRequest) request = NULL;
+    if (!is_modern || ipb_mcp_envelope_read(params, &envelope, &fault))
+        request = ipb_mcp_request_begin(&server->link, rpc, is_modern ? &envelope : NULL,
+                                        &continues, &fault);
+    if (request == NULL)
+        ipb_rpc_request_fail(rpc, fault.code, fault.message, fault.data);
+    else if (!continues &&
+             !(is_modern ? handle_modern(server, request, rpc) : handle_legacy(server, request)))
+        fail_unknown(request);
 }
 
 static void
@@ -202,44 +268,25 @@ on_notification(const char *method, const IpbJson *params, void *data)
     IpbSpan raw = ipb_json_raw(id);
     g_autofree char *text = g_strndup(raw.start, raw.size);
     if (!ipb_conversation_drop(server->conversation, text))
-        ipb_mcp_tools_cancel(server->tools, text);
+        ipb_mcp_link_cancel(&server->link, text);
 }
 
 static void
 on_invalid(const GError *why, void *data)
 {
+    const IpbMcpServer *server = data;
     g_autofree char *line = g_strdup_printf("the client sent no valid message: %s", why->message);
-    log_text(data, "warning", line);
+    if (server->options.on_log != NULL)
+        server->options.on_log("warning", line, server->options.data);
 }
-
-static void
-on_progress(const IpbRpcRequest *request, const char *token_json, int64_t progress,
-            const char *message, void *data)
-{
-    IpbMcpServer *server = data;
-    if (ipb_conversation_is_congested(server->conversation))
-        return; /* the response will have all of it */
-    IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_json_begin_object(writer);
-    ipb_json_key(writer, "progressToken");
-    ipb_json_write_raw(writer, token_json, strlen(token_json));
-    ipb_json_member_int(writer, "progress", progress);
-    ipb_json_member_string(writer, "message", message);
-    ipb_json_end_object(writer);
-    g_autofree char *params = ipb_json_writer_finish(writer, NULL);
-    ipb_rpc_peer_notify_within(server->peer, ipb_rpc_request_id(request), "notifications/progress",
-                               params);
-}
-
-/* --- the conversation ------------------------------------------------------------------------- */
 
 /* When the client reads slowly, the running cell continues to its end and the next ones wait. */
 static void
 on_congested(bool is_congested, void *data)
 {
-    IpbMcpServer *server = data;
+    const IpbMcpServer *server = data;
     if (!server->is_ending)
-        ipb_session_hold_cells(server->session, is_congested);
+        server->options.on_congested(is_congested, server->options.data);
 }
 
 /* Revision 2025-03-26 has them. */
@@ -253,45 +300,14 @@ takes_batches(void *data)
 static void
 on_end(const GError *why, void *data)
 {
-    IpbMcpServer *server = data;
+    const IpbMcpServer *server = data;
     server->options.on_end(why, server->options.data);
-}
-
-/* --- the session ------------------------------------------------------------------------------ */
-
-static void
-on_approval(const IpbApprovalRequest *approval, void *data)
-{
-    IpbMcpServer *server = data;
-    ipb_elicitation_ask(server->elicitation, ipb_mcp_tools_running_request(server->tools),
-                        approval);
-}
-
-static void
-on_approval_withdrawn(uint64_t approval, void *data)
-{
-    IpbMcpServer *server = data;
-    ipb_elicitation_withdraw(server->elicitation, approval);
-}
-
-static void
-on_session_log(const char *level, const char *text, void *data)
-{
-    log_text(data, level, text);
-}
-
-static void
-on_late_event(const IpbEvent *event, void *data)
-{
-    IpbMcpServer *server = data;
-    if (!server->is_ending)
-        ipb_late_log_add(server->late_log, event);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
 IpbMcpServer *
-ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *options, GError **error)
+ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *options)
 {
     static const IpbConversationFuncs FUNCS = {
         .on_request = on_request,
@@ -302,37 +318,11 @@ ipb_mcp_server_new(IpbMessageChannel *channel, const IpbMcpServerOptions *option
         .on_end = on_end,
     };
     IpbMcpServer *server = g_new0(IpbMcpServer, 1);
-    IpbLoop *loop = ipb_runtime_loop(options->runtime);
-    IpbSessionOptions session = options->session;
-    session.on_approval = on_approval;
-    session.on_approval_withdrawn = on_approval_withdrawn;
-    session.on_log = on_session_log;
-    session.data = server;
     server->options = *options;
-    server->session = ipb_session_new(options->runtime, &session, error);
-    if (server->session == NULL) {
-        channel->ops->free(channel);
-        g_free(server);
-        return NULL;
-    }
-    server->conversation = ipb_conversation_new(loop, channel, &FUNCS, server);
-    server->peer = ipb_conversation_peer(server->conversation);
-    server->elicitation = ipb_elicitation_new(server->peer, server->session);
-    server->late_log = ipb_late_log_new(loop, server->conversation);
-    ipb_session_watch_late_output(server->session, on_late_event, server);
-    server->resources = ipb_mcp_resources_new(server->session);
-    server->tools =
-        ipb_mcp_tools_new(loop, server->session, server->elicitation, options->offers_register,
-                          &options->tools, on_progress, server);
-    if (options->keeps_results)
-        ipb_mcp_tools_keep_results(server->tools);
+    server->conversation = ipb_conversation_new(options->loop, channel, &FUNCS, server);
+    server->subscriptions = g_ptr_array_new_with_free_func(end_subscription);
+    ipb_mcp_link_init(&server->link, options->loop, server->conversation, options->kept);
     return server;
-}
-
-IpbSession *
-ipb_mcp_server_session(IpbMcpServer *server)
-{
-    return server->session;
 }
 
 const char *
@@ -341,10 +331,25 @@ ipb_mcp_server_revision(const IpbMcpServer *server)
     return server->revision;
 }
 
-void
-ipb_mcp_server_close(IpbMcpServer *server, void (*done)(void *data), void *data)
+IpbConversation *
+ipb_mcp_server_conversation(const IpbMcpServer *server)
 {
-    ipb_session_close(server->session, done, data);
+    return server->conversation;
+}
+
+uint64_t
+ipb_mcp_server_ask(IpbMcpServer *server, const char *method, const char *params,
+                   IpbMcpAnswerFunc func, void *data)
+{
+    if (!server->link.offers_forms)
+        return 0;
+    return ipb_mcp_questions_ask(server->link.questions, NULL, method, params, func, data);
+}
+
+void
+ipb_mcp_server_withdraw(IpbMcpServer *server, uint64_t question)
+{
+    ipb_mcp_questions_withdraw(server->link.questions, question);
 }
 
 void
@@ -353,12 +358,9 @@ ipb_mcp_server_free(IpbMcpServer *server, unsigned flush_ms)
     if (server == NULL)
         return;
     server->is_ending = true;
-    ipb_session_free(server->session);
-    ipb_mcp_tools_free(server->tools); /* answers requests in flight */
-    ipb_mcp_resources_free(server->resources);
-    ipb_elicitation_free(server->elicitation);
-    ipb_late_log_free(server->late_log);
+    g_ptr_array_unref(server->subscriptions);
     ipb_conversation_finish(server->conversation, flush_ms);
+    ipb_mcp_link_clear(&server->link);
     ipb_conversation_free(server->conversation);
     g_free(server);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Where answers have the images of a cell. */
 typedef enum {
@@ -18,6 +19,8 @@ typedef struct {
     IpbMcpImages images;
     /* The tools of ipybox 0.9 have structured results, too. */
     bool is_structured;
+    /* Characters of a cell's text; 0: what the client asks for */
+    size_t max_output_chars;
     /* Names of the tools that are offered, NULL-terminated; NULL: all. It lives as long as the
      * tools. */
     const char *const *names;

@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "base/spelling.h"
 #include "serve/mcp-tools-json.h"
-#include "serve/mcp/cell-results.h"
-#include "serve/mcp/served-call.h"
+#include "serve/mcp/session-tools.h"
 #include "serve/mcp/tool-listing.h"
 #include "serve/mcp/variables.h"
 #include "session/cell-text.h"
@@ -22,23 +21,17 @@
 #define MAX_ARGUMENTS 3
 /* Characters of an argument's name in an error. */
 #define MAX_SHOWN_NAME 100
+/* The beginning of its name in clientInfo. */
+#define GEMINI_CLI "gemini-cli-mcp-client"
 
 struct IpbMcpTools {
-    IpbLoop *loop;
-    IpbSession *session;
-    IpbElicitation *elicitation;
-    bool offers_register;
-    IpbMcpToolOptions options;
-    /* For this client; not AUTO */
-    IpbMcpImages images;
-    /* NULL: they are not kept */
-    IpbCellResults *results;
-    /* IpbServedCall */
+    IpbMcpToolsOptions options;
+    /* NULL: the client does not say who it is, or says it with each request */
+    char *client_name;
+    /* NULL: calls that name no session start one */
+    IpbNamedSession *default_session;
+    /* IpbServedCall, those of no session */
     GPtrArray *calls;
-    /* Those of them that install, in the order of their arrival */
-    GQueue installs;
-    IpbMcpToolsProgressFunc on_progress;
-    void *data;
 };
 
 /* --- arguments -------------------------------------------------------------------------------- */
@@ -127,6 +120,7 @@ finish_cell(IpbServedCall *call, const IpbEvent *event)
         call->structured = ipb_structured_cell_finish(call->cell, event, call->text);
     if (call->results != NULL)
         ipb_cell_results_finish(call->results, call->number, text->str, is_error);
+    ipb_named_session_touch(call->named);
     if (call->is_cancelled) /* there will be no response */
         ipb_session_keep_notices(call->session, ipb_cell_text_notices(call->text));
     ipb_served_call_finish(call, text->str, is_error);
@@ -157,7 +151,7 @@ on_cell_event(const IpbEvent *event, void *data)
     case IPB_EVENT_INPUT_REQUEST:
         ipb_served_call_send_news(call);
         call->input = event->input;
-        ipb_elicitation_ask_input(call->elicitation, ipb_rpc_request_id(call->request), event);
+        ipb_elicitation_ask_input(call->elicitation, call->request, event);
         break;
     case IPB_EVENT_INPUT_WITHDRAWN:
         withdraw_input(call);
@@ -194,7 +188,7 @@ cancel_cell(IpbServedCall *call)
     ipb_session_cancel(call->session, call->number);
 }
 
-/* Whether another cell of the client runs or waits. */
+/* Whether another cell of the session runs or waits. */
 static bool
 is_cell_before(const IpbServedCall *call)
 {
@@ -224,7 +218,9 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
         ipb_served_call_refuse(call, "max_output_chars", "an integer from 0 to 2147483647");
         return;
     }
-    call->max_output_chars = (size_t) max_chars;
+    call->max_output_chars = call->max_output_chars > 0
+                                 ? MIN((size_t) max_chars, call->max_output_chars)
+                                 : (size_t) max_chars;
     call->text = ipb_cell_text_new(call->max_output_chars);
     ipb_cell_text_mark_late(call->text);
     call->shown = call->images != IPB_MCP_IMAGES_PATH ? ipb_answer_images_new() : NULL;
@@ -234,7 +230,7 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
     const IpbCellOptions options = {
         .timeout_ms = (unsigned) MIN(ceil(timeout_s * 1000), INT32_MAX),
         .stores_history = true,
-        .allows_input = ipb_elicitation_is_offered(call->elicitation),
+        .allows_input = ipb_mcp_request_offers_forms(call->request),
     };
     call->number =
         ipb_session_execute_with(call->session, code, &options, on_cell_event, call, &error);
@@ -242,6 +238,7 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
         ipb_served_call_fail(call, error->message);
         return;
     }
+    call->named->n_cells++;
     ipb_served_call_start_waiting(call, is_cell_before(call));
     if (call->results != NULL) {
         call->cell_id = call->number;
@@ -369,6 +366,7 @@ call_install(IpbServedCall *call, const IpbJson *arguments)
     }
     call->cancel = cancel_install;
     call->package = g_strdup(package);
+    call->installs = &call->named->installs;
     g_queue_push_tail(call->installs, call);
     if (g_queue_get_length(call->installs) == 1)
         start_next_install(call->installs);
@@ -391,14 +389,22 @@ call_reset(IpbServedCall *call, const IpbJson *arguments)
 
 /* --- dispatch --------------------------------------------------------------------------------- */
 
+typedef enum {
+    STARTS_SESSION, /* if none is named and there is no default session */
+    USES_SESSION,   /* an error, if none is named and there is no default session */
+    SEES_SESSION,   /* works without one */
+    NO_SESSION,     /* has no argument for one */
+} SessionUse;
+
 typedef struct {
     const char *name;
     /* What tools/list says: schemas, title, annotations; from tools.json */
     const char *json;
     void (*call)(IpbServedCall *call, const IpbJson *arguments);
+    SessionUse session;
     /* Of ipybox 0.9, whose tools have no structured results */
     bool is_original;
-    /* Their names */
+    /* Their names, beside session_id */
     const char *arguments[MAX_ARGUMENTS + 1];
 } Tool;
 
@@ -406,37 +412,70 @@ static const Tool TOOLS[] = {
     {"register_mcp_server",
      IPB_TOOL_REGISTER_MCP_SERVER_JSON,
      call_register,
+     STARTS_SESSION,
      true,
      {"server_name", "server_params"}},
-    {"install_package", IPB_TOOL_INSTALL_PACKAGE_JSON, call_install, true, {"package_name"}},
+    {"install_package",
+     IPB_TOOL_INSTALL_PACKAGE_JSON,
+     call_install,
+     STARTS_SESSION,
+     true,
+     {"package_name"}},
     {"execute_ipython_cell",
      IPB_TOOL_EXECUTE_IPYTHON_CELL_JSON,
      call_execute,
+     STARTS_SESSION,
      true,
      {"code", "timeout", "max_output_chars"}},
-    {"reset", IPB_TOOL_RESET_JSON, call_reset, true, {NULL}},
+    {"reset", IPB_TOOL_RESET_JSON, call_reset, USES_SESSION, true, {NULL}},
     {"describe_tools",
      IPB_TOOL_DESCRIBE_TOOLS_JSON,
      ipb_tool_listing_describe,
+     SEES_SESSION,
      false,
      {"query", "names", "detail"}},
-    {"list_variables", IPB_TOOL_LIST_VARIABLES_JSON, ipb_variables_list, false, {NULL}},
-    {"get_cell_result", IPB_TOOL_GET_CELL_RESULT_JSON, call_get_cell_result, false, {"cell_id"}},
+    {"list_variables",
+     IPB_TOOL_LIST_VARIABLES_JSON,
+     ipb_variables_list,
+     USES_SESSION,
+     false,
+     {NULL}},
+    {"get_cell_result",
+     IPB_TOOL_GET_CELL_RESULT_JSON,
+     call_get_cell_result,
+     USES_SESSION,
+     false,
+     {"cell_id"}},
+    {"list_sessions",
+     IPB_TOOL_LIST_SESSIONS_JSON,
+     ipb_mcp_session_tools_list,
+     NO_SESSION,
+     false,
+     {NULL}},
+    {"close_session",
+     IPB_TOOL_CLOSE_SESSION_JSON,
+     ipb_mcp_session_tools_close,
+     NO_SESSION,
+     false,
+     {"session_id"}},
 };
 
 static bool
 is_offered(const IpbMcpTools *tools, const Tool *tool)
 {
-    const char *const *names = tools->options.names;
+    const char *const *names = tools->options.tools.names;
     return (names == NULL || g_strv_contains(names, tool->name)) &&
-           (tools->offers_register || tool->call != call_register) &&
-           (tools->results != NULL || tool->call != call_get_cell_result);
+           (tools->options.offers_register || tool->call != call_register) &&
+           (tools->options.keeps_results || tool->call != call_get_cell_result);
 }
 
+/* Gemini CLI takes a text that is JSON for structured content, and then fails if it is no object,
+ * such as the result 42. */
 static bool
 is_structured(const IpbMcpTools *tools, const Tool *tool)
 {
-    return !tool->is_original || tools->options.is_structured;
+    return !tool->is_original || tools->options.tools.is_structured ||
+           (tools->client_name != NULL && g_str_has_prefix(tools->client_name, GEMINI_CLI));
 }
 
 bool
@@ -467,18 +506,51 @@ ipb_mcp_tools_check_names(const char *const *names, GError **error)
     return true;
 }
 
-static IpbServedCall *
-new_call(IpbMcpTools *tools, IpbRpcRequest *request, const char *name)
+static IpbMcpImages
+choose_images(const IpbMcpTools *tools, const IpbMcpRequest *request)
 {
-    IpbServedCall *call = ipb_served_call_new(tools->loop, tools->calls, request, name);
-    call->session = tools->session;
-    call->elicitation = tools->elicitation;
+    const IpbMcpEnvelope *envelope = ipb_mcp_request_envelope(request);
+    return ipb_answer_images_choose(tools->options.tools.images,
+                                    envelope != NULL ? envelope->client_name : tools->client_name);
+}
+
+/* The client gets the id of the session if it may need it: the session can be used from another
+ * connection, or is not the default. The first answer says so in a text for the model, which begins
+ * with an empty line, because some hosts join the texts of an answer. */
+static void
+tell_session(const IpbMcpTools *tools, IpbServedCall *call)
+{
+    IpbNamedSession *named = call->named;
+    if (!tools->options.keeps_results && named == tools->default_session)
+        return;
+    call->session_id = g_strdup(named->id);
+    if (!named->is_told)
+        call->note = g_strdup_printf("\n\n[session_id: %s. Pass it as session_id to continue with "
+                                     "these variables, also from another connection]",
+                                     named->id);
+    named->is_told = true;
+}
+
+/* @named: NULL: no session */
+static IpbServedCall *
+new_call(IpbMcpTools *tools, IpbMcpRequest *request, const char *name, IpbNamedSession *named)
+{
+    IpbServedCall *call = ipb_served_call_new(
+        tools->options.loop, named != NULL ? named->calls : tools->calls, request, name);
+    call->session = tools->options.common;
+    call->sessions = tools->options.sessions;
+    call->default_session = tools->default_session;
     call->offers_describe = ipb_mcp_tools_offers(tools, "describe_tools");
-    call->images = tools->images;
-    call->results = tools->results;
-    call->installs = &tools->installs;
-    call->on_progress = tools->on_progress;
-    call->progress_data = tools->data;
+    call->images = choose_images(tools, request);
+    call->max_output_chars = tools->options.tools.max_output_chars;
+    if (named == NULL)
+        return call;
+    ipb_named_session_touch(named);
+    call->named = named;
+    call->session = named->session;
+    call->elicitation = named->elicitation;
+    call->results = named->results;
+    tell_session(tools, call);
     return call;
 }
 
@@ -524,45 +596,81 @@ find_unknown_argument(const Tool *tool, const IpbJson *arguments)
 {
     IPB_JSON_FOREACH (argument, arguments) {
         const char *name = ipb_json_name(argument, NULL);
-        if (!g_strv_contains(tool->arguments, name))
+        bool is_session = tool->session != NO_SESSION && g_str_equal(name, "session_id");
+        if (!is_session && !g_strv_contains(tool->arguments, name))
             return explain_unknown_argument(tool, name);
     }
     return NULL;
 }
 
-static void
-call_tool(const Tool *tool, IpbServedCall *call, const IpbJson *arguments)
+/* The session that a call is of. NULL with @error; NULL without: of none. */
+static IpbNamedSession *
+choose_session(IpbMcpTools *tools, const Tool *tool, const IpbJson *arguments, GError **error)
 {
+    const IpbJson *value = ipb_json_get(arguments, "session_id");
+    const char *id = ipb_json_get_string(arguments, "session_id");
+    if (tool->session == NO_SESSION)
+        return NULL;
+    if (value != NULL && id == NULL && !ipb_json_is(value, IPB_JSON_NULL)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "invalid argument: session_id must be a string (without NUL)");
+        return NULL;
+    }
+    if (id != NULL && *id != '\0' && !g_str_equal(id, "new"))
+        return ipb_named_sessions_find(tools->options.sessions, id, error);
+    if (id != NULL && *id != '\0')
+        return ipb_named_sessions_add(tools->options.sessions, error);
+    if (tools->default_session != NULL && !tools->default_session->is_closing)
+        return tools->default_session;
+    if (tool->session == SEES_SESSION)
+        return NULL;
+    if (tool->session == STARTS_SESSION)
+        return tools->options.get_default(tools->options.data, error);
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "there is no session: pass the session_id that execute_ipython_cell "
+                        "returned");
+    return NULL;
+}
+
+static void
+call_tool(IpbMcpTools *tools, const Tool *tool, IpbMcpRequest *request, const IpbJson *arguments)
+{
+    g_autoptr(GError) error = NULL;
     g_autofree char *problem = find_unknown_argument(tool, arguments);
-    if (problem != NULL)
-        ipb_served_call_fail(call, problem);
+    IpbNamedSession *named =
+        problem == NULL ? choose_session(tools, tool, arguments, &error) : NULL;
+    if (named != NULL && named->calls->len >= MAX_CALLS) {
+        ipb_mcp_request_fail(request, IPB_RPC_INTERNAL_ERROR, "too many calls at once", NULL);
+        return;
+    }
+    IpbServedCall *call = new_call(tools, request, tool->name, named);
+    call->is_structured = is_structured(tools, tool);
+    if (problem != NULL || error != NULL)
+        ipb_served_call_fail(call, problem != NULL ? problem : error->message);
     else
         tool->call(call, arguments);
 }
 
 IpbMcpTools *
-ipb_mcp_tools_new(IpbLoop *loop, IpbSession *session, IpbElicitation *elicitation,
-                  bool offers_register, const IpbMcpToolOptions *options,
-                  IpbMcpToolsProgressFunc on_progress, void *data)
+ipb_mcp_tools_new(const IpbMcpToolsOptions *options)
 {
     IpbMcpTools *tools = g_new0(IpbMcpTools, 1);
-    tools->loop = ipb_loop_ref(loop);
-    tools->session = session;
-    tools->elicitation = elicitation;
-    tools->offers_register = offers_register;
     tools->options = *options;
-    ipb_mcp_tools_set_client(tools, NULL);
-    g_queue_init(&tools->installs);
     tools->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
-    tools->on_progress = on_progress;
-    tools->data = data;
     return tools;
 }
 
 void
 ipb_mcp_tools_set_client(IpbMcpTools *tools, const char *name)
 {
-    tools->images = ipb_answer_images_choose(tools->options.images, name);
+    g_free(tools->client_name);
+    tools->client_name = g_strdup(name);
+}
+
+void
+ipb_mcp_tools_set_default(IpbMcpTools *tools, IpbNamedSession *session)
+{
+    tools->default_session = session;
 }
 
 static void
@@ -580,13 +688,6 @@ describe(const IpbMcpTools *tools, const Tool *tool, IpbJsonWriter *writer)
 }
 
 void
-ipb_mcp_tools_keep_results(IpbMcpTools *tools)
-{
-    if (tools->results == NULL)
-        tools->results = ipb_cell_results_new();
-}
-
-void
 ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer)
 {
     ipb_json_begin_array(writer);
@@ -597,59 +698,27 @@ ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer)
 }
 
 void
-ipb_mcp_tools_call(IpbMcpTools *tools, IpbRpcRequest *request)
+ipb_mcp_tools_call(IpbMcpTools *tools, IpbMcpRequest *request)
 {
-    const IpbJson *params = ipb_rpc_request_params(request);
+    const IpbJson *params = ipb_mcp_request_params(request);
     const char *name = ipb_json_get_string(params, "name");
     const IpbJson *arguments = ipb_json_get(params, "arguments");
     if (ipb_json_is(arguments, IPB_JSON_NULL)) /* some clients send it for no arguments */
         arguments = NULL;
     if (name == NULL || (arguments != NULL && !ipb_json_is(arguments, IPB_JSON_OBJECT))) {
-        ipb_rpc_request_fail(request, IPB_RPC_INVALID_PARAMS,
+        ipb_mcp_request_fail(request, IPB_RPC_INVALID_PARAMS,
                              "tools/call: params.name must be a string, params.arguments an object",
                              NULL);
         return;
     }
-    if (tools->calls->len >= MAX_CALLS) {
-        ipb_rpc_request_fail(request, IPB_RPC_INTERNAL_ERROR, "too many calls at once", NULL);
-        return;
-    }
     for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++) {
         if (g_str_equal(name, TOOLS[i].name) && is_offered(tools, &TOOLS[i])) {
-            IpbServedCall *call = new_call(tools, request, TOOLS[i].name);
-            call->is_structured = is_structured(tools, &TOOLS[i]);
-            call_tool(&TOOLS[i], call, arguments);
+            call_tool(tools, &TOOLS[i], request, arguments);
             return;
         }
     }
     g_autofree char *message = g_strdup_printf("Unknown tool: %s", name);
-    ipb_served_call_finish(new_call(tools, request, name), message, true);
-}
-
-const char *
-ipb_mcp_tools_running_request(const IpbMcpTools *tools)
-{
-    for (guint i = 0; i < tools->calls->len; i++) {
-        const IpbServedCall *call = g_ptr_array_index(tools->calls, i);
-        if (call->is_running)
-            return ipb_rpc_request_id(call->request);
-    }
-    return NULL;
-}
-
-void
-ipb_mcp_tools_cancel(IpbMcpTools *tools, const char *id_json)
-{
-    for (guint i = 0; i < tools->calls->len; i++) {
-        IpbServedCall *call = g_ptr_array_index(tools->calls, i);
-        if (call->is_cancelled || call->is_answered ||
-            !g_str_equal(ipb_rpc_request_id(call->request), id_json))
-            continue;
-        call->is_cancelled = true;
-        if (call->cancel != NULL)
-            call->cancel(call); /* may free the call */
-        return;
-    }
+    ipb_served_call_finish(new_call(tools, request, name, NULL), message, true);
 }
 
 void
@@ -657,9 +726,7 @@ ipb_mcp_tools_free(IpbMcpTools *tools)
 {
     if (tools == NULL)
         return;
-    g_queue_clear(&tools->installs);
-    g_clear_pointer(&tools->results, ipb_cell_results_free);
     g_ptr_array_unref(tools->calls);
-    ipb_loop_unref(tools->loop);
+    g_free(tools->client_name);
     g_free(tools);
 }

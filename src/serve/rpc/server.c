@@ -36,7 +36,7 @@ struct IpbRpcServer {
     IpbConversation *conversation;
     IpbRpcClient *client;
     IpbLegacyServers *legacy_servers;
-    IpbRpcRuntimes *runtimes;
+    IpbRuntimes *runtimes;
     IpbRpcSessions *sessions;
     IpbRpcPackageGenerator *generator;
     IpbRpcMcpConnections *connections;
@@ -247,7 +247,7 @@ ipb_rpc_server_new(IpbLoop *loop, const IpbRpcServerOptions *options)
     server->loop = ipb_loop_ref(loop);
     server->client = ipb_rpc_client_new(ipb_conversation_peer(server->conversation));
     server->legacy_servers = ipb_legacy_servers_new();
-    server->runtimes = ipb_rpc_runtimes_new();
+    server->runtimes = ipb_runtimes_new();
     make_groups(server);
     return server;
 }
@@ -264,7 +264,7 @@ on_part_closed(void *data)
 {
     IpbRpcServer *server = data;
     if (--server->n_closing == 0)
-        ipb_rpc_runtimes_stop(server->runtimes, on_runtimes_stopped, server);
+        ipb_runtimes_stop(server->runtimes, on_runtimes_stopped, server);
 }
 
 void
@@ -294,7 +294,7 @@ ipb_rpc_server_free(IpbRpcServer *server)
     ipb_legacy_servers_unref(server->legacy_servers);
     ipb_rpc_client_free(server->client);
     ipb_conversation_free(server->conversation);
-    ipb_rpc_runtimes_free(server->runtimes);
+    ipb_runtimes_free(server->runtimes);
     ipb_loop_unref(server->loop);
     g_free(server);
 }

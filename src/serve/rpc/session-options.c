@@ -10,10 +10,17 @@
  * timeout gets its error earlier, and the kernel may still become ready. */
 #define MIN_INIT_TIMEOUT_MS 10000
 
-void
-ipb_rpc_session_options_free(IpbRpcSessionOptions *options)
+IpbRpcSessionOptions *
+ipb_rpc_session_options_ref(IpbRpcSessionOptions *options)
 {
-    if (options == NULL)
+    options->references++;
+    return options;
+}
+
+void
+ipb_rpc_session_options_unref(IpbRpcSessionOptions *options)
+{
+    if (options == NULL || --options->references > 0)
         return;
     ipb_rpc_request_unref(options->request);
     g_strfreev(options->preload);
@@ -125,6 +132,7 @@ ipb_rpc_session_options_new(IpbRpcRequest *request, IpbRpcParams *params)
 {
     IpbRpcSessionOptions *options = g_new0(IpbRpcSessionOptions, 1);
     IpbSessionOptions *session = &options->session;
+    options->references = 1;
     options->request = ipb_rpc_request_ref(request);
     options->python = ipb_rpc_params_string(params, "python");
     options->preload = ipb_rpc_params_strings(params, "preload");

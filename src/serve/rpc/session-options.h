@@ -4,7 +4,8 @@
  * session. An option that this build cannot honour is an error; none is ignored.
  *
  * Ownership: the options keep the request that they came with, because they point into it. The
- * kernels of a gateway are made from them later, so the session keeps them until its end.
+ * kernels of a gateway are made from them later, so the session keeps them until its end. They are
+ * reference-counted: sessions that are forked share them.
  */
 #pragma once
 
@@ -20,6 +21,7 @@ typedef struct {
 } IpbRpcPortOptions;
 
 typedef struct {
+    unsigned references;
     IpbSessionOptions session; /* without callbacks */
     const char *python;        /* or NULL */
     char **preload;            /* or NULL */
@@ -35,9 +37,10 @@ typedef struct {
 
 /* Reads all parameters; what is wrong is in @params. */
 IpbRpcSessionOptions *ipb_rpc_session_options_new(IpbRpcRequest *request, IpbRpcParams *params);
-void ipb_rpc_session_options_free(IpbRpcSessionOptions *options);
+IpbRpcSessionOptions *ipb_rpc_session_options_ref(IpbRpcSessionOptions *options);
+void ipb_rpc_session_options_unref(IpbRpcSessionOptions *options);
 
 /* The parameter "approval"; false if it is absent. */
 bool ipb_rpc_params_approval(IpbRpcParams *params, IpbApprovalPolicy *ret_policy);
 
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRpcSessionOptions, ipb_rpc_session_options_free)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRpcSessionOptions, ipb_rpc_session_options_unref)

@@ -8,6 +8,7 @@
 #include "serve/rpc/cell-answer.h"
 #include "serve/rpc/questions.h"
 #include "serve/rpc/session-ports.h"
+#include "session/saved-state.h"
 
 #define MAX_SESSIONS 1000
 /* Registrations that are kept for sessions that are opened later. */
@@ -15,7 +16,7 @@
 
 struct IpbRpcSessions {
     IpbRpcClient *client;
-    IpbRpcRuntimes *runtimes;
+    IpbRuntimes *runtimes;
     GHashTable *sessions;     /* id → Session */
     GPtrArray *registrations; /* IpbRegistration: what all sessions may call */
     bool is_congested;
@@ -38,13 +39,15 @@ typedef struct {
     bool is_paused;           /* by the client */
     bool is_closing;
     IpbRpcPending *close_request; /* or NULL */
+    struct Fork *fork;            /* of a session that is being forked from another; or NULL */
 } Session;
 
 typedef struct {
     Session *session;
-    IpbRpcPending *pending; /* NULL until the session has taken the cell */
-    IpbRpcCellAnswer *answer;
-    bool has_approval; /* a policy of its own */
+    IpbRpcPending *pending;   /* NULL until the session has taken the cell */
+    IpbRpcCellAnswer *answer; /* NULL: it saves or loads variables */
+    IpbSavedState *state;     /* or NULL */
+    bool has_approval;        /* a policy of its own */
     IpbApprovalPolicy approval;
     bool has_events;
 } Cell;
@@ -53,7 +56,9 @@ static void
 free_cell(void *data)
 {
     Cell *cell = data;
-    ipb_rpc_cell_answer_free(cell->answer);
+    if (cell->answer != NULL)
+        ipb_rpc_cell_answer_free(cell->answer);
+    ipb_saved_state_free(cell->state);
     g_free(cell);
 }
 
@@ -229,9 +234,10 @@ free_session(void *data)
         free_start(g_ptr_array_index(session->starts, 0));
     ipb_rpc_client_fail_all(session->client, session, closed);
     g_queue_clear_full(&session->cells, free_cell);
-    ipb_rpc_session_options_free(session->options);
-    ipb_rpc_runtimes_give_back(session->owner->runtimes, session->runtime);
+    ipb_rpc_session_options_unref(session->options);
+    ipb_runtimes_give_back(session->owner->runtimes, session->runtime);
     g_ptr_array_unref(session->starts);
+    g_free(session->fork);
     g_free(session->id);
     g_free(session);
 }
@@ -293,9 +299,9 @@ open_core(Session *session, GError **error)
     return true;
 }
 
-/* Takes @options. */
+/* A session without a core. Takes @options. */
 static Session *
-open_session(IpbRpcSessions *sessions, IpbRpcSessionOptions *options, GError **error)
+new_session(IpbRpcSessions *sessions, IpbRpcSessionOptions *options, GError **error)
 {
     g_autoptr(IpbRpcSessionOptions) owned = options;
     if (g_hash_table_size(sessions->sessions) >= MAX_SESSIONS) {
@@ -303,8 +309,8 @@ open_session(IpbRpcSessions *sessions, IpbRpcSessionOptions *options, GError **e
                     MAX_SESSIONS);
         return NULL;
     }
-    IpbRuntime *runtime = ipb_rpc_runtimes_get(sessions->runtimes, options->python,
-                                               (const char *const *) options->preload, error);
+    IpbRuntime *runtime = ipb_runtimes_get(sessions->runtimes, options->python,
+                                           (const char *const *) options->preload, error);
     if (runtime == NULL)
         return NULL;
     Session *session = g_new0(Session, 1);
@@ -315,7 +321,15 @@ open_session(IpbRpcSessions *sessions, IpbRpcSessionOptions *options, GError **e
     session->starts = g_ptr_array_new();
     g_queue_init(&session->cells);
     session->options = g_steal_pointer(&owned);
-    if (!open_core(session, error))
+    return session;
+}
+
+/* Takes @options. */
+static Session *
+open_session(IpbRpcSessions *sessions, IpbRpcSessionOptions *options, GError **error)
+{
+    Session *session = new_session(sessions, options, error);
+    if (session != NULL && !open_core(session, error))
         g_clear_pointer(&session, free_session);
     return session;
 }
@@ -346,16 +360,23 @@ session_open(void *group, IpbRpcRequest *request, IpbRpcParams *params)
 
 /* --- cells ----------------------------------------------------------------------------------- */
 
+/* Frees it. */
 static void
-finish_cell(Cell *cell, const IpbEvent *done)
+end_cell(Cell *cell)
 {
     Session *session = cell->session;
-    IpbRpcPending *pending = cell->pending;
-    IpbJsonWriter *writer = ipb_rpc_cell_answer_write(cell->answer, done, pending->is_cancelled);
     g_queue_remove(&session->cells, cell);
     free_cell(cell);
     if (!session->is_closing)
         apply_approval(session);
+}
+
+static void
+finish_cell(Cell *cell, const IpbEvent *done)
+{
+    IpbRpcPending *pending = cell->pending;
+    IpbJsonWriter *writer = ipb_rpc_cell_answer_write(cell->answer, done, pending->is_cancelled);
+    end_cell(cell);
     ipb_rpc_pending_reply(pending, writer);
 }
 
@@ -378,6 +399,18 @@ cancel_cell(IpbRpcPending *pending)
     ipb_session_cancel(session->core, pending->number);
 }
 
+/* The session has taken it. */
+static void
+add_cell(Cell *cell, IpbRpcRequest *request, uint64_t number)
+{
+    Session *session = cell->session;
+    cell->pending = ipb_rpc_pending_new(session->client, session, request);
+    cell->pending->cancel = cancel_cell;
+    cell->pending->number = number;
+    g_queue_push_tail(&session->cells, cell);
+    apply_approval(session);
+}
+
 static void
 start_cell(Cell *cell, IpbRpcRequest *request, const char *code, const IpbCellOptions *options)
 {
@@ -390,11 +423,7 @@ start_cell(Cell *cell, IpbRpcRequest *request, const char *code, const IpbCellOp
         ipb_rpc_reply_error(request, error);
         return;
     }
-    cell->pending = ipb_rpc_pending_new(session->client, session, request);
-    cell->pending->cancel = cancel_cell;
-    cell->pending->number = number;
-    g_queue_push_tail(&session->cells, cell);
-    apply_approval(session);
+    add_cell(cell, request, number);
 }
 
 static void
@@ -609,6 +638,62 @@ session_install(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         ipb_rpc_pending_fail(pending, error);
 }
 
+/* --- saved variables -------------------------------------------------------------------------- */
+
+static void
+on_state(const char *report, const GError *error, void *data)
+{
+    Cell *cell = data;
+    IpbRpcPending *pending = cell->pending;
+    end_cell(cell);
+    if (error != NULL) {
+        ipb_rpc_pending_fail(pending, error);
+        return;
+    }
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_write_raw(writer, report, strlen(report));
+    ipb_rpc_pending_reply(pending, writer);
+}
+
+/* Code that a pickle names may call tools: it asks no one, and is refused. */
+static void
+start_state(IpbRpcSessions *sessions, IpbRpcRequest *request, IpbRpcParams *params,
+            IpbStateAction action)
+{
+    Session *session = find_session(sessions, params);
+    const char *path = ipb_rpc_params_need_string(params, "path");
+    int64_t timeout_ms = ipb_rpc_params_ms(params, "timeout", 0);
+    g_auto(GStrv) names = action == IPB_STATE_SAVE ? ipb_rpc_params_strings(params, "names") : NULL;
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    uint64_t number;
+    Cell *cell = g_new0(Cell, 1);
+    cell->session = session;
+    cell->has_approval = true;
+    cell->approval = IPB_APPROVAL_DENY;
+    cell->state = ipb_saved_state_new(session->core, action, path, (const char *const *) names,
+                                      (unsigned) timeout_ms, on_state, cell, &number, &error);
+    if (cell->state == NULL) {
+        free_cell(cell);
+        ipb_rpc_reply_error(request, error);
+        return;
+    }
+    add_cell(cell, request, number);
+}
+
+static void
+session_save(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    start_state(group, request, params, IPB_STATE_SAVE);
+}
+
+static void
+session_load(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    start_state(group, request, params, IPB_STATE_LOAD);
+}
+
 /* --- closing a session ----------------------------------------------------------------------- */
 
 static void
@@ -662,6 +747,92 @@ session_close(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         close_session(session, ipb_rpc_pending_new(session->client, session, request));
 }
 
+/* --- forking a session ----------------------------------------------------------------------- */
+
+/* A session.fork that waits. */
+typedef struct Fork {
+    Session *session; /* the new one */
+    IpbRpcPending *pending;
+} Fork;
+
+static void
+on_branched(const char *const *warnings, const GError *error, void *data)
+{
+    g_autofree Fork *fork = data;
+    Session *session = fork->session;
+    session->fork = NULL;
+    if (error != NULL) {
+        ipb_rpc_pending_fail(fork->pending, error);
+        close_session(session, NULL);
+        return;
+    }
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_string(writer, "session", session->id);
+    ipb_json_member_string(writer, "workspace", ipb_session_workspace(session->core));
+    ipb_json_key(writer, "warnings");
+    ipb_json_begin_array(writer);
+    for (; *warnings != NULL; warnings++)
+        ipb_json_write_string(writer, *warnings);
+    ipb_json_end_array(writer);
+    ipb_json_end_object(writer);
+    ipb_rpc_pending_reply(fork->pending, writer);
+}
+
+/* on_branched follows. */
+static void
+cancel_fork(IpbRpcPending *pending)
+{
+    close_session(pending->owner, NULL);
+}
+
+static bool
+fork_core(Session *session, Session *forerunner, const IpbSessionForkOptions *seed, GError **error)
+{
+    IpbSessionForkOptions options = *seed;
+    options.on_approval = on_approval;
+    options.on_approval_withdrawn = on_approval_withdrawn;
+    options.on_event = on_session_event;
+    options.on_log = on_log;
+    options.data = session;
+    session->asks_for_shell_only = forerunner->asks_for_shell_only;
+    session->fork = g_new0(Fork, 1);
+    session->fork->session = session;
+    session->core = ipb_session_fork(forerunner->core, &options, on_branched, session->fork, error);
+    if (session->core == NULL)
+        return false;
+    session->questions = ipb_rpc_questions_new(session->client, session->core, session->id);
+    apply_pause(session);
+    apply_approval(session);
+    return true;
+}
+
+/* The new session has no ports of its own. */
+static void
+session_fork(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    IpbRpcSessions *sessions = group;
+    Session *forerunner = find_session(group, params);
+    IpbSessionForkOptions options = {
+        .seed = ipb_rpc_params_int(params, "seed", -1, 0, UINT32_MAX),
+    };
+    options.has_seed = options.seed >= 0;
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    Session *session =
+        new_session(sessions, ipb_rpc_session_options_ref(forerunner->options), &error);
+    if (session == NULL || !fork_core(session, forerunner, &options, &error)) {
+        g_clear_pointer(&session, free_session);
+        ipb_rpc_reply_error(request, error);
+        return;
+    }
+    g_hash_table_insert(sessions->sessions, session->id, session);
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    pending->cancel = cancel_fork;
+    session->fork->pending = pending;
+}
+
 /* --- all sessions ---------------------------------------------------------------------------- */
 
 const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
@@ -674,14 +845,17 @@ const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
     {"session.resume", session_resume, .takes_notifications = true},
     {"session.watch_late_output", session_watch_late_output, .takes_notifications = true},
     {"session.reset", session_reset, .cancel_mode = IPB_RPC_CANCEL_NEVER},
+    {"session.fork", session_fork},
     {"session.register", session_register},
     {"session.install", session_install},
+    {"session.save", session_save, .cancel_mode = IPB_RPC_CANCEL_BEGINS},
+    {"session.load", session_load, .cancel_mode = IPB_RPC_CANCEL_BEGINS},
     {"session.close", session_close, .cancel_mode = IPB_RPC_CANCEL_NEVER},
 };
 const size_t IPB_RPC_N_SESSION_METHODS = G_N_ELEMENTS(IPB_RPC_SESSION_METHODS);
 
 IpbRpcSessions *
-ipb_rpc_sessions_new(IpbRpcClient *client, IpbRpcRuntimes *runtimes)
+ipb_rpc_sessions_new(IpbRpcClient *client, IpbRuntimes *runtimes)
 {
     IpbRpcSessions *sessions = g_new0(IpbRpcSessions, 1);
     sessions->client = client;

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "serve/rpc/client.h"
-#include "serve/rpc/runtimes.h"
+#include "session/runtimes.h"
 #include "tools/registry.h"
 
 typedef struct IpbRpcSessions IpbRpcSessions;
@@ -18,7 +18,7 @@ extern const IpbRpcMethod IPB_RPC_SESSION_METHODS[];
 extern const size_t IPB_RPC_N_SESSION_METHODS;
 
 /* @client and @runtimes are borrowed. */
-IpbRpcSessions *ipb_rpc_sessions_new(IpbRpcClient *client, IpbRpcRuntimes *runtimes);
+IpbRpcSessions *ipb_rpc_sessions_new(IpbRpcClient *client, IpbRuntimes *runtimes);
 /* Lets all sessions call a registration, also those that are opened later. */
 void ipb_rpc_sessions_allow(IpbRpcSessions *sessions, const IpbRegistration *registration);
 /* While the client reads too slowly, all sessions are paused. */

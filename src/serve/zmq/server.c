@@ -343,29 +343,12 @@ open_sockets(IpbZmqServer *server, GError **error)
     return true;
 }
 
-static void
-on_approval(const IpbApprovalRequest *request, void *data)
-{
-    const IpbZmqServer *server = data;
-    ipb_gateway_kernel_ask(server->kernel, request);
-}
-
-static void
-on_approval_withdrawn(uint64_t approval, void *data)
-{
-    const IpbZmqServer *server = data;
-    if (server->kernel != NULL)
-        ipb_gateway_kernel_withdraw(server->kernel, approval);
-}
-
 static bool
 open_kernel(IpbZmqServer *server, GError **error)
 {
     static const IpbGatewayClientFuncs SUBSCRIBERS = {on_publish, on_kernel_end};
     IpbSessionOptions session = *server->options.session;
     g_autofree char *id = g_uuid_string_random();
-    session.on_approval = on_approval;
-    session.on_approval_withdrawn = on_approval_withdrawn;
     session.on_event = on_session_event;
     session.has_rich_client = true;
     session.data = server;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libzmq and its sockets; see the header. What we need of zmq.h is repeated here, so that ipybox
- * can be built without it: these names and numbers have been the same since libzmq 4.1.
+ * can be built without it: these names and numbers have been the same since libzmq 4.1. With
+ * IPB_STATIC (-Dstatic=true) libzmq is linked into the program.
  *
  * The fd of a socket is edge-triggered: it says that something may have happened, and it is quiet
  * afterwards until the socket's events are read. So each read and each send is followed by a look
@@ -9,7 +10,6 @@
  */
 #include "serve/zmq/zmq.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,7 +17,6 @@
 
 #include "base/error.h"
 
-#define LIBRARY "libzmq.so.5"
 #define LINGER_MS 1000
 /* Messages that wait in a socket, for each peer: replies, which the peer asked for, and others. */
 #define MAX_REPLIES 1000
@@ -44,23 +43,29 @@ typedef struct {
     _Alignas(void *) unsigned char opaque[64];
 } ZmqMessage;
 
+/* The functions that are used: result, member of Functions, name in libzmq, parameters. */
+#define FUNCTIONS(X)                                                                               \
+    X(void *, ctx_new, zmq_ctx_new, (void) )                                                       \
+    X(int, ctx_term, zmq_ctx_term, (void *context))                                                \
+    X(void *, socket, zmq_socket, (void *context, int type))                                       \
+    X(int, close, zmq_close, (void *socket))                                                       \
+    X(int, bind, zmq_bind, (void *socket, const char *address))                                    \
+    X(int, setsockopt, zmq_setsockopt, (void *socket, int option, const void *value, size_t size)) \
+    X(int, getsockopt, zmq_getsockopt, (void *socket, int option, void *value, size_t *size))      \
+    X(int, send, zmq_send, (void *socket, const void *bytes, size_t size, int flags))              \
+    X(int, msg_init, zmq_msg_init, (ZmqMessage * message))                                         \
+    X(int, msg_recv, zmq_msg_recv, (ZmqMessage * message, void *socket, int flags))                \
+    X(void *, msg_data, zmq_msg_data, (ZmqMessage * message))                                      \
+    X(size_t, msg_size, zmq_msg_size, (const ZmqMessage *message))                                 \
+    X(int, msg_more, zmq_msg_more, (const ZmqMessage *message))                                    \
+    X(int, msg_close, zmq_msg_close, (ZmqMessage * message))                                       \
+    X(int, errno_, zmq_errno, (void) )                                                             \
+    X(const char *, strerror, zmq_strerror, (int number))
+
 typedef struct {
-    void *(*ctx_new)(void);
-    int (*ctx_term)(void *context);
-    void *(*socket)(void *context, int type);
-    int (*close)(void *socket);
-    int (*bind)(void *socket, const char *address);
-    int (*setsockopt)(void *socket, int option, const void *value, size_t size);
-    int (*getsockopt)(void *socket, int option, void *value, size_t *size);
-    int (*send)(void *socket, const void *bytes, size_t size, int flags);
-    int (*msg_init)(ZmqMessage *message);
-    int (*msg_recv)(ZmqMessage *message, void *socket, int flags);
-    void *(*msg_data)(ZmqMessage *message);
-    size_t (*msg_size)(const ZmqMessage *message);
-    int (*msg_more)(const ZmqMessage *message);
-    int (*msg_close)(ZmqMessage *message);
-    int (*errno_)(void);
-    const char *(*strerror)(int number);
+#define MEMBER(result, name, symbol, parameters) result(*name) parameters;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
 } Functions;
 
 struct IpbZmq {
@@ -87,6 +92,27 @@ static const int TYPES[] = {
 
 /* --- the library ------------------------------------------------------------------------------ */
 
+#ifdef IPB_STATIC
+
+#define DECLARE(result, name, symbol, parameters) extern result symbol parameters;
+FUNCTIONS(DECLARE)
+#undef DECLARE
+
+static bool
+open_library(Functions *functions, GError **error)
+{
+#define TAKE(result, name, symbol, parameters) functions->name = symbol;
+    FUNCTIONS(TAKE)
+#undef TAKE
+    return true;
+}
+
+#else
+
+#include <dlfcn.h>
+
+#define LIBRARY "libzmq.so.5"
+
 static bool
 find_functions(Functions *functions, void *library, GError **error)
 {
@@ -94,22 +120,9 @@ find_functions(Functions *functions, void *library, GError **error)
         const char *name;
         void **place;
     } table[] = {
-        {"zmq_ctx_new", (void **) &functions->ctx_new},
-        {"zmq_ctx_term", (void **) &functions->ctx_term},
-        {"zmq_socket", (void **) &functions->socket},
-        {"zmq_close", (void **) &functions->close},
-        {"zmq_bind", (void **) &functions->bind},
-        {"zmq_setsockopt", (void **) &functions->setsockopt},
-        {"zmq_getsockopt", (void **) &functions->getsockopt},
-        {"zmq_send", (void **) &functions->send},
-        {"zmq_msg_init", (void **) &functions->msg_init},
-        {"zmq_msg_recv", (void **) &functions->msg_recv},
-        {"zmq_msg_data", (void **) &functions->msg_data},
-        {"zmq_msg_size", (void **) &functions->msg_size},
-        {"zmq_msg_more", (void **) &functions->msg_more},
-        {"zmq_msg_close", (void **) &functions->msg_close},
-        {"zmq_errno", (void **) &functions->errno_},
-        {"zmq_strerror", (void **) &functions->strerror},
+#define ENTRY(result, name, symbol, parameters) {#symbol, (void **) &functions->name},
+        FUNCTIONS(ENTRY)
+#undef ENTRY
     };
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
         *table[i].place = dlsym(library, table[i].name);
@@ -122,21 +135,29 @@ find_functions(Functions *functions, void *library, GError **error)
     return true;
 }
 
-IpbZmq *
-ipb_zmq_new(GError **error)
+static bool
+open_library(Functions *functions, GError **error)
 {
-    g_autofree IpbZmq *zmq = g_new0(IpbZmq, 1);
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == NULL) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
                     "Jupyter's kernel protocol needs libzmq, which cannot be loaded (%s). Install "
                     "it: apt install libzmq5 (dnf install zeromq, apk add libzmq)",
                     dlerror());
-        return NULL;
+        return false;
     }
-    bool is_usable = find_functions(&zmq->f, library, error);
+    bool is_usable = find_functions(functions, library, error);
     dlclose(library); /* RTLD_NODELETE: it stays loaded */
-    if (!is_usable)
+    return is_usable;
+}
+
+#endif
+
+IpbZmq *
+ipb_zmq_new(GError **error)
+{
+    g_autofree IpbZmq *zmq = g_new0(IpbZmq, 1);
+    if (!open_library(&zmq->f, error))
         return NULL;
     zmq->context = zmq->f.ctx_new();
     if (zmq->context == NULL) {

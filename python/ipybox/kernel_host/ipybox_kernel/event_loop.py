@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import selectors
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,6 +46,15 @@ class Selector(selectors.BaseSelector):
         self._use(poll)
         before.close()
 
+    def renew(self) -> None:
+        """The same registrations, in an object that no other process shares."""
+        before = self._selector
+        keys = list(before.get_map().values())
+        before.close()
+        self._use(type(before)())
+        for key in keys:
+            self.register(key.fileobj, key.events, key.data)
+
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         return self._selector.unregister(fileobj)
 
@@ -62,3 +72,32 @@ class Selector(selectors.BaseSelector):
 
     def close(self) -> None:
         self._selector.close()
+
+
+def descriptors(loop: Any) -> set[int]:
+    """Those of the loop itself."""
+    found = {loop._ssock.fileno(), loop._csock.fileno()}
+    selector = loop._selector
+    if isinstance(selector, Selector):
+        selector = selector._selector
+    return {*found, *([selector.fileno()] if hasattr(selector, "fileno") else [])}
+
+
+def renew(loop: Any, wakeup_fd: int) -> None:
+    """Gives the loop of a forked process descriptors of its own.
+
+    Both processes share the system's epoll object. So nothing may be removed from it here: that
+    would also remove it from the loop of the other process.
+
+    @wakeup_fd: the descriptor that signals wrote to before the fork; -1: none.
+    """
+    loop._selector.renew()
+    was_own = wakeup_fd >= 0 and wakeup_fd == loop._csock.fileno()
+    loop._close_self_pipe()
+    loop._make_self_pipe()
+    # Python's hooks have reset these in the child.
+    asyncio.set_event_loop(loop)
+    asyncio._set_running_loop(loop)
+    if wakeup_fd >= 0:
+        fd = loop._csock.fileno() if was_own else wakeup_fd
+        signal.set_wakeup_fd(fd, warn_on_full_buffer=False)

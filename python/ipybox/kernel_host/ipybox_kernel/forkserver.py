@@ -16,6 +16,7 @@ import traceback
 from typing import Any
 
 from . import children, interpreter, linux, process, warmup
+from .branching import Brancher
 from .control_socket import ControlSocket, close_all, shorten
 from .interrupts import REPETITION
 from .sandbox import Entrance
@@ -45,6 +46,7 @@ class Forkserver:
         self._preload_failures: list[dict[str, str]] = []
         self._stub_dir: str | None = None
         self._entrance: Entrance | None = None
+        self._brancher: Brancher | None = None
         self._ended = False
         self._open_files = 0
         self._wakeup, self._wakeup_writer = socket.socketpair()
@@ -98,6 +100,8 @@ class Forkserver:
         self._stub_dir = message.get("stub_dir")
         if message.get("entrance"):
             self._entrance = Entrance(message["entrance"])
+        if message.get("branching"):
+            self._brancher = Brancher(message["branching"])
         os.environ.update(warmup.ENVIRONMENT)
         self._shell = warmup.make_shell()
         # The user's modules are preloaded before the first kernel. Our own may be preloaded later.
@@ -173,6 +177,8 @@ class Forkserver:
                 self._kill(message["id"])
             if op == "pipes":
                 self._add_pipes(message["id"], message["inodes"])
+            if op == "adopt":
+                self._adopt(message["id"], message["pid"], message["inodes"])
             return None
         finally:
             # The child has its own copies, or the packet needs none.
@@ -199,13 +205,30 @@ class Forkserver:
             return None
         if pid == 0:
             return self._become_kernel(kernel_id, parent, fds)
-        pidfd = os.pidfd_open(pid)
+        self._take_kernel(kernel_id, pid, os.pidfd_open(pid), pipes)
+        return None
+
+    def _take_kernel(self, kernel_id: int, pid: int, pidfd: int, pipes: set[str]) -> None:
         try:
             self._control.send({"op": "forked", "id": kernel_id, "pid": pid}, [pidfd])
         finally:
             os.close(pidfd)
             self._kernels[pid] = children.Kernel(kernel_id, pid, linux.oom_kill_count(), pipes)
-        return None
+
+    def _adopt(self, kernel_id: int, pid: int, inodes: list[int]) -> None:
+        """A kernel has forked a branch of itself, which is our child."""
+        try:
+            if pid in self._kernels:
+                raise ValueError(f"process {pid} is a kernel already")
+            # Fails unless it is our child. Then the pid is its own until we reap it.
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            pidfd = os.pidfd_open(pid)
+        except (OSError, ValueError) as error:
+            self._control.send(
+                {"op": "fork_failed", "id": kernel_id, "error": shorten(describe(error))}
+            )
+            return
+        self._take_kernel(kernel_id, pid, pidfd, {f"pipe:[{inode}]" for inode in inodes})
 
     def _become_kernel(self, kernel_id: int, parent: int | None, fds: list[int]) -> process.Forked:
         try:
@@ -218,6 +241,7 @@ class Forkserver:
             forked = process.become_kernel(kernel_id, parent, self._open_files, *fds[:3])
             fds.clear()
             forked.shell, forked.stub_dir = self._shell, self._stub_dir
+            forked.brancher = self._brancher
             return forked
         except BaseException as error:
             report_failure(fds, error)

@@ -23,6 +23,7 @@ from typing import Any
 
 from . import (
     blas,
+    branching,
     comms,
     current_cell,
     event_loop,
@@ -46,9 +47,10 @@ from .process import Forked
 from .shell_rules import ShellRules
 from .stdin import Stdin
 
-FDS_SIZE = socket.CMSG_SPACE(2 * 4)  # descriptors come in pairs
+FDS_SIZE = socket.CMSG_SPACE(3 * 4)  # of two pipes, or of a wire and two pipes
 READ_SIZE = 1 << 16  # for larger buffers malloc would map new memory at each read
 KEY_SIZE = 12
+TOOL_TOKEN = "IPYBOX_TOOL_TOKEN"
 # The loop may fail this often without running once.
 MAX_FAILURES = 100
 # Set unless the core has set them: the output is not shown on a terminal.
@@ -70,7 +72,7 @@ class Kernel:
         self._forked = forked
         self._wire = forked.links.wire
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, self._wire)
-        os.register_at_fork(after_in_child=self._socket.detach)  # the child closes the wire itself
+        os.register_at_fork(after_in_child=self._leave_wire)
         self._received_fds: deque[int] = deque()
         self._shell = forked.shell
         self._reader = wire.FrameReader()
@@ -141,6 +143,7 @@ class Kernel:
 
     def _start(self, message: dict[str, Any]) -> None:
         is_rich = message.get("rich", False)
+        self._environment = message["env"]
         self._set_environment(message["env"], {} if is_rich else PLAIN_ENVIRONMENT)
         try:
             os.chdir(message["cwd"])
@@ -249,6 +252,8 @@ class Kernel:
             self._answer(message)
         elif kind == wire.SHUTDOWN:
             self._end()
+        elif kind == wire.BRANCH:
+            self._branch(message)
         elif kind == wire.PIPES:
             self._take_pipes(message["pipes"])
         elif kind != wire.INPUT:  # its request was interrupted
@@ -311,6 +316,101 @@ class Kernel:
             self._output.send(
                 wire.REPLY, {"id": reply["id"], "error": f"{type(error).__name__}: {text}"}
             )
+
+    # Branches
+
+    def _branch(self, message: dict[str, Any]) -> None:
+        fds = [self._received_fds.popleft() for _ in range(3)]
+        reply: dict[str, Any] = {"id": message["id"]}
+        if message.get("token") is not None:
+            os.environ[TOOL_TOKEN] = message["token"]
+            self._environment = {**self._environment, TOOL_TOKEN: message["token"]}
+        try:
+            reply["warnings"] = self._check_branch(fds)
+            pid = self._fork_branch(fds)
+            if pid == 0:
+                return
+            reply["pid"] = pid
+        except branching.Refused as error:
+            reply["reasons"] = error.reasons
+        except Exception as error:  # a library, or user code, is not as it should be
+            reply["reasons"] = [tracebacks.clip(tracebacks.text_of(error), branching.MAX_TEXT)]
+        for fd in fds:
+            os.close(fd)
+        self._output.send(wire.BRANCHED, reply)
+
+    def _check_branch(self, fds: list[int]) -> list[str]:
+        """Returns warnings."""
+        if self._forked.brancher is None:
+            raise branching.Refused(["the installation lacks the library ipybox-enter.so"])
+        if self._cells.is_busy or self._waiting:
+            raise branching.Refused(["a cell runs"])
+        if self._forked.parent is None and self._forked.depth >= branching.MAX_DEPTH_IN_SANDBOX:
+            depth = branching.MAX_DEPTH_IN_SANDBOX
+            raise branching.Refused([f"in a sandbox branches can be {depth} deep, as this one is"])
+        reasons = branching.find_reasons()
+        if reasons:
+            raise branching.Refused(reasons)
+        return branching.find_warnings({*fds, *self._forked.links.fds()}, self._loop)
+
+    def _fork_branch(self, fds: list[int]) -> int:
+        mends = branching.Mends(self._loop)
+        branching.pause_openmp()
+        self._output.begin_branch()
+        pid = -1
+        try:
+            pid = self._forked.brancher.fork(self._forked.parent is None)
+        finally:
+            if pid != 0:
+                self._output.is_branching = False
+        if pid == 0:
+            try:
+                self._become_branch(fds, mends)
+            except BaseException as error:
+                fail(f"the branch cannot start: {type(error).__name__}: {error}")
+        return pid
+
+    def _become_branch(self, fds: list[int], mends: branching.Mends) -> None:
+        self._output.become_branch(fds)
+        os.setsid()
+        parent = self._forked.parent
+        if parent is not None:
+            # Earlier the signal would come when the middle process ends.
+            if not branching.await_parent(parent):
+                os._exit(1)
+            linux.die_with_parent(signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+        mends.apply()
+        self._reader.clear()
+        self._reader = wire.FrameReader()
+        self._waiting.clear()
+        self._kept.clear()
+        kind, message = self._read_first_frame()  # the core has adopted us
+        if kind != wire.START or message.get("version") != wire.VERSION:
+            fail(f"the first frame must be start, version {wire.VERSION}")
+        self._start_branch(message)
+        self._loop.call_soon(self._take_frames)
+
+    def _start_branch(self, message: dict[str, Any]) -> None:
+        """Of what `start` says only the identity and the seed are new."""
+        self._forked.id = message["id"]
+        self._forked.depth += 1
+        for name, value in message["env"].items():
+            if self._environment.get(name) != value:
+                os.environ[name] = value
+        self._environment = message["env"]
+        os.environ[KERNEL_ID] = str(self._forked.id)
+        linux.rewrite_environment_block(f"{KERNEL_ID}={self._forked.id}".encode())
+        if message.get("seed") is not None:
+            randomness.reseed(message["seed"])
+        self._output.connect_branch(bytes.fromhex(message["key"]))
+        self._output.send(wire.HELLO, {"version": wire.VERSION, "pid": os.getpid()})
+
+    def _leave_wire(self) -> None:
+        """In a process that user code forked, which closes the wire itself."""
+        if not self._output.is_branching:
+            self._socket.detach()
 
     # End
 

@@ -56,6 +56,15 @@ def be_first_oom_victim() -> None:
         pass
 
 
+def has_children() -> bool:
+    """Also those that have ended and were not reaped."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def flush_c_stdout() -> None:
     """Flushes C's stdout. fflush(NULL) could wait for a stream that another thread reads."""
     _libc.fflush(_c_stdout)

@@ -92,6 +92,7 @@ class Output:
         self._is_writing = False
         self._waits_for_core = False
         self._has_unmarked_text = False
+        self.is_branching = False  # a fork that happens now makes a branch
         self._main_thread = threading.get_ident()
         os.set_blocking(links.wire, False)
 
@@ -321,8 +322,43 @@ class Output:
 
     # Forks
 
+    def begin_branch(self) -> None:
+        """Writes everything, so that the branch does not write it again."""
+        self.flush_replaced_streams()
+        self.flush()
+        self.is_branching = True
+
+    def become_branch(self, fds: list[int]) -> None:
+        """In a branch: everything is written to other descriptors, which get the old numbers.
+
+        @fds: the wire, and the pipes of stdout and stderr; they are taken.
+        """
+        links = self._links
+        assert links is not None
+        self.pid = os.getpid()
+        self.lock = threading.RLock()
+        self.is_branching = False
+        os.dup2(fds[0], links.wire, inheritable=False)
+        os.close(fds[0])
+        self.pipes = Pipes(links)
+        self.pipes.replace(fds[1:])
+        self._queue.clear()
+        self._held.clear()
+        self._late = LateText()
+        self._number = 0
+        self._is_writing = self._waits_for_core = self._has_unmarked_text = False
+        self.cell, self.interrupt_waits, self.line_credit = 0, False, LINE_CREDIT
+        self.flusher_is_armed = False
+        self.flusher = Flusher(self._on_tick, links.lowest())
+
+    def connect_branch(self, key: bytes) -> None:
+        self._mark_head = b"\0" + key
+        os.set_blocking(self._wire.fd, False)
+
     def become_child(self) -> None:
         """In a process that user code forked: drops the wire, the markers and the parent's text."""
+        if self.is_branching:
+            return
         links, self._links = self._links, None
         if links is None:
             return  # a child of a child

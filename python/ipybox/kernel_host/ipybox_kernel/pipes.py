@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from . import linux
+
 if TYPE_CHECKING:
     from .process import Links
 
@@ -30,7 +32,7 @@ class Pipes:
     def must_be_replaced(self) -> bool:
         """Called when a cell has ended, and before the next one."""
         # C code starts processes without our hooks.
-        has_children = _has_children()
+        has_children = linux.has_children()
         if has_children and not self._had_children:
             self.are_shared = True
         self._had_children = has_children
@@ -48,14 +50,6 @@ class Pipes:
                     os.dup2(fd, old, inheritable=os.get_inheritable(old))
             finally:
                 os.close(fd)
-
-
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _descriptors_of(mark: int) -> list[int]:

@@ -48,6 +48,9 @@ class Forked:
     links: Links
     shell: Any = None
     stub_dir: str | None = None
+    parent: int | None = None  # the forkserver; None in a sandbox
+    depth: int = 0  # of branches
+    brancher: Any = None  # see branching.py; None: the library was not found
 
 
 def allow_many_files() -> int:
@@ -81,7 +84,7 @@ def become_kernel(
         _signal.signal(number, _signal.SIG_DFL)
     links = _move_fds(wire, stdout, stderr)
     gc.enable()
-    return Forked(kernel_id, links)
+    return Forked(kernel_id, links, parent=parent)
 
 
 def _move_fds(wire: int, stdout: int, stderr: int) -> Links:

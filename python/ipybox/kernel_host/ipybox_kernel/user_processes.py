@@ -28,7 +28,7 @@ def watch(output: Output) -> None:
         if output.is_connected:
             output.flusher.stop()
             output.flusher_is_armed = False
-            output.pipes.are_shared = True
+            output.pipes.are_shared = output.pipes.are_shared or not output.is_branching
         output.flush()
         linux.flush_c_stdout()
 

@@ -46,7 +46,7 @@ def answer(shell: Any) -> dict[str, Any]:
     """Name, type, size and short value of each variable, in the order of their creation."""
     found: list[dict[str, Any]] = []
     deadline = time.monotonic() + MAX_SECONDS
-    named = list(_users(shell))
+    named = list(users(shell))
     for name, value in named[:MAX_VARIABLES]:
         if time.monotonic() > deadline:
             break
@@ -54,7 +54,7 @@ def answer(shell: Any) -> dict[str, Any]:
     return {"variables": found, "left_out": len(named) - len(found)}
 
 
-def _users(shell: Any) -> list[tuple[str, Any]]:
+def users(shell: Any) -> list[tuple[str, Any]]:
     hidden = shell.user_ns_hidden
     return [
         (name, value)

@@ -18,6 +18,7 @@ REQUEST = 4
 INPUT = 5
 PIPES = 6
 COMM_TO_KERNEL = 7
+BRANCH = 8
 
 HELLO = 64
 DISPLAY = 65
@@ -33,6 +34,7 @@ STREAM = 74
 COMM = 75
 PIPES_WANTED = 76
 PIPES_TAKEN = 77
+BRANCHED = 78
 
 _HEAD = struct.Struct("<IBI")
 _LENGTH_SIZE = 4
@@ -67,6 +69,10 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+
+    def clear(self) -> None:
+        """Drops what was fed, also for those who are in the middle of `frames`."""
+        self._buffer.clear()
 
     def feed(self, data: bytes) -> None:
         self._buffer += data

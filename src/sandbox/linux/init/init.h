@@ -20,10 +20,11 @@
 typedef struct {
     const uint8_t *bytes; /* the blob, mapped read-only */
     const IpbBlobHeader *header;
-    int control;                    /* socket to the core */
-    int child_ended;                /* signalfd for SIGCHLD */
-    int counters;                   /* /proc/sys/user; -1: not used */
-    int trees[IPB_BLOB_MAX_MOUNTS]; /* detached mounts that the host's root opened; -1: none */
+    int control;                         /* socket to the core */
+    int child_ended;                     /* signalfd for SIGCHLD */
+    int counters;                        /* /proc/sys/user; -1: not used */
+    pid_t adopted[IPB_INIT_MAX_ADOPTED]; /* 0: free */
+    int trees[IPB_BLOB_MAX_MOUNTS];      /* detached mounts that the host's root opened; -1: none */
 } IpbInit;
 
 /* Fills @error with errno and returns false, so that it can end a function. */
@@ -93,4 +94,4 @@ bool ipb_command_start(const IpbInit *init, pid_t *ret_pid, IpbStepError *error)
 /* Looks @argv[0] up as execvpe() does. Returns on failure only, with errno. */
 void ipb_exec_search(char *const *argv, char *const *env);
 /* Reaps until the command @pid (0: there is none) has ended or the core is gone. Never returns. */
-void ipb_reap_forever(const IpbInit *init, pid_t pid) __attribute__((noreturn));
+void ipb_reap_forever(IpbInit *init, pid_t pid) __attribute__((noreturn));

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IPB_BLOB_MAGIC UINT32_C(0x34584249)
+#define IPB_BLOB_MAGIC UINT32_C(0x35584249)
 #define IPB_BLOB_MAX_SIZE (UINT32_C(8) << 20)
 #define IPB_BLOB_MAX_MOUNTS 4096u
 #define IPB_BLOB_MAX_LISTENERS 16u
@@ -22,6 +22,12 @@
 #define IPB_BLOB_MAX_COUNTERS 16u
 #define IPB_BLOB_MAX_STRINGS 65536u /* of argv, and of env */
 #define IPB_BLOB_MAX_FILTER 4096u   /* BPF instructions, the kernel's BPF_MAXINSNS */
+/* Branches of kernels that live in one sandbox at the same time. */
+#define IPB_INIT_MAX_ADOPTED 1024u
+
+/* The size that a branch of a kernel gives for the attributes of its Landlock ruleset: seccomp
+ * knows it by that. The system accepts zeros after what it knows. */
+#define IPB_BRANCH_RULESET_SIZE UINT64_C(1016)
 
 /* The fds with which the program starts, besides 0 – 2 of the command. */
 #define IPB_INIT_CONTROL_FD 3
@@ -160,6 +166,9 @@ typedef enum {
     IPB_PACKET_EXITED,   /* value: the command's wait status; nothing follows */
     IPB_PACKET_FAILED,   /* error; nothing follows */
     IPB_PACKET_SIGNAL,   /* sent to the init; value: a signal for the command's process group */
+    IPB_PACKET_ADOPT,    /* sent to the init; index: the pid of a child of it */
+    IPB_PACKET_ADOPTED,  /* index: that pid; with its pidfd; or value: an errno */
+    IPB_PACKET_REAPED,   /* index: the pid of an adopted child; value: its wait status */
 } IpbPacketType;
 
 typedef struct {

@@ -41,6 +41,7 @@ SDK_NAMES = frozenset(
         "MCPClient",
         "ToolServer",
         "Transfer",
+        "Variables",
         "generate_mcp_sources",
     )
 )

@@ -2,7 +2,7 @@
  *
  * Runtimes of sessions; see the header.
  */
-#include "serve/rpc/runtimes.h"
+#include "session/runtimes.h"
 
 #include "base/error.h"
 
@@ -15,7 +15,7 @@ typedef struct {
     unsigned n_users;
 } Entry;
 
-struct IpbRpcRuntimes {
+struct IpbRuntimes {
     GPtrArray *entries; /* Entry, the longest unused first */
     unsigned n_stopping;
     void (*stopped)(void *data);
@@ -31,16 +31,16 @@ free_entry(void *data)
     g_free(entry);
 }
 
-IpbRpcRuntimes *
-ipb_rpc_runtimes_new(void)
+IpbRuntimes *
+ipb_runtimes_new(void)
 {
-    IpbRpcRuntimes *runtimes = g_new0(IpbRpcRuntimes, 1);
+    IpbRuntimes *runtimes = g_new0(IpbRuntimes, 1);
     runtimes->entries = g_ptr_array_new_with_free_func(free_entry);
     return runtimes;
 }
 
 void
-ipb_rpc_runtimes_free(IpbRpcRuntimes *runtimes)
+ipb_runtimes_free(IpbRuntimes *runtimes)
 {
     if (runtimes == NULL)
         return;
@@ -58,7 +58,7 @@ make_key(const char *python, const char *const *preload)
 
 /* Removes the runtime that was unused for the longest time. Its last reference ends it. */
 static bool
-make_room(IpbRpcRuntimes *runtimes)
+make_room(IpbRuntimes *runtimes)
 {
     for (guint i = 0; i < runtimes->entries->len; i++) {
         const Entry *entry = g_ptr_array_index(runtimes->entries, i);
@@ -71,8 +71,8 @@ make_room(IpbRpcRuntimes *runtimes)
 }
 
 IpbRuntime *
-ipb_rpc_runtimes_get(IpbRpcRuntimes *runtimes, const char *python, const char *const *preload,
-                     GError **error)
+ipb_runtimes_get(IpbRuntimes *runtimes, const char *python, const char *const *preload,
+                 GError **error)
 {
     g_autofree char *key = make_key(python, preload);
     for (guint i = 0; i < runtimes->entries->len; i++) {
@@ -100,7 +100,7 @@ ipb_rpc_runtimes_get(IpbRpcRuntimes *runtimes, const char *python, const char *c
 }
 
 void
-ipb_rpc_runtimes_give_back(IpbRpcRuntimes *runtimes, IpbRuntime *runtime)
+ipb_runtimes_give_back(IpbRuntimes *runtimes, IpbRuntime *runtime)
 {
     for (guint i = 0; i < runtimes->entries->len; i++) {
         Entry *entry = g_ptr_array_index(runtimes->entries, i);
@@ -116,7 +116,7 @@ ipb_rpc_runtimes_give_back(IpbRpcRuntimes *runtimes, IpbRuntime *runtime)
 }
 
 static void
-part_stopped(IpbRpcRuntimes *runtimes)
+part_stopped(IpbRuntimes *runtimes)
 {
     if (--runtimes->n_stopping == 0)
         runtimes->stopped(runtimes->stopped_data); /* may free */
@@ -129,7 +129,7 @@ on_stopped(void *data)
 }
 
 void
-ipb_rpc_runtimes_stop(IpbRpcRuntimes *runtimes, void (*done)(void *data), void *data)
+ipb_runtimes_stop(IpbRuntimes *runtimes, void (*done)(void *data), void *data)
 {
     runtimes->stopped = done;
     runtimes->stopped_data = data;

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times branches of live sessions, by the Python SDK.
+
+For each size, a session fills so many MB of Python's heap. Then, in each round, it is forked, the
+branch runs the cell `1`, and ends. At last one small session is forked many times, all branches
+live at once, and each runs a cell. With --sandbox, sessions are in sandboxes.
+
+It needs the packages of .venv, and a built ipybox.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from contenders import ROOT
+from processes import memory_mb
+
+sys.path.insert(0, str(ROOT / "python"))
+SIZES_MB = (10, 100, 1000)
+# Objects of a page each, as a program with much data has.
+FILL = "data = [bytearray(4000) for _ in range({n})]"
+PAGES_IN_MB = 256
+
+
+async def time_size(options: dict[str, Any], size_mb: int, rounds: int) -> dict[str, float]:
+    from ipybox import CodeExecutor
+
+    forked, first, again = [], [], []
+    async with CodeExecutor(**options) as executor:
+        await executor.execute(FILL.format(n=size_mb * PAGES_IN_MB))
+        for _ in range(rounds):
+            start = time.perf_counter()
+            (branch,) = await executor.fork()
+            forked.append(time.perf_counter() - start)
+            await branch.execute("1")
+            first.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            await executor.execute("1")
+            again.append(time.perf_counter() - start)
+            await branch.stop()
+    return {
+        "fork_ms": statistics.median(forked) * 1000,
+        "first_ms": statistics.median(first) * 1000,
+        "best_ms": min(first) * 1000,
+        "forerunner_ms": statistics.median(again) * 1000,
+    }
+
+
+async def time_many(options: dict[str, Any], count: int) -> dict[str, float]:
+    from ipybox import CodeExecutor
+
+    async with CodeExecutor(**options) as executor:
+        await executor.execute("x = 42")
+        alone = memory_mb(os.getpid())
+        start = time.perf_counter()
+        branches = await executor.fork(count)
+        made = time.perf_counter() - start
+        try:
+            results = [(await branch.execute("x")).text for branch in branches]
+            used = time.perf_counter() - start
+            each_mb = (memory_mb(os.getpid()) - alone) / count
+        finally:
+            start = time.perf_counter()
+            for branch in branches:
+                await branch.stop()
+            closed = time.perf_counter() - start
+    if results != ["42"] * count:
+        raise SystemExit(f"a branch gave another result: {set(results)}")
+    return {"made_s": made, "used_s": used, "closed_s": closed, "each_mb": each_mb}
+
+
+async def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    executor_options: dict[str, Any] = {"log_level": "ERROR", "python": str(options.python)}
+    if options.sandbox:
+        executor_options["sandbox"] = True
+    rows = {}
+    for size in options.sizes:
+        rows[f"{size} MB"] = await time_size(executor_options, size, options.rounds)
+    rows[f"{options.many} branches"] = await time_many(executor_options, options.many)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sandbox", action="store_true", help="sessions in sandboxes")
+    parser.add_argument("--quick", action="store_true", help="few rounds, small sizes")
+    parser.add_argument("--many", type=int, default=500, help="branches at once (default: 500)")
+    parser.add_argument("--rounds", type=int, default=30, help="of each size (default: 30)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="default: build")
+    parser.add_argument("--python", type=Path, default=ROOT / ".venv/bin/python")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
+    options.sizes = SIZES_MB
+    if options.quick:
+        options.sizes, options.rounds, options.many = SIZES_MB[:1], 2, 5
+    os.environ["IPYBOX_BIN"] = str(options.build.absolute() / "ipybox")
+    rows = asyncio.run(measure(options))
+    for title, figures in rows.items():
+        print(f"{title:14}", *(f"{name} {value:,.1f}" for name, value in figures.items()), sep="  ")
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs recorded cells again; see the header. A cell that was stopped then (a timeout, an interrupt)
+ * would perhaps never end: it gets the time that it had.
+ */
+#include "cli/replay.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "cli/replay-difference.h"
+#include "cli/run-outputs.h"
+#include "cli/run-session.h"
+#include "json/writer.h"
+
+/* The least time of a cell that was stopped then, and its time if the record does not say it. */
+#define MIN_STOPPED_MS 1000
+#define DEFAULT_STOPPED_MS 60000
+/* Characters of a line that is shown to people. */
+#define MAX_SHOWN 200
+
+typedef struct {
+    const IpbRecordingCell *recorded;
+    const char *why_skipped; /* NULL: it runs */
+    bool has_ended;
+    size_t outputs; /* its index in those of the replay */
+    IpyboxStatus status;
+} Cell;
+
+typedef struct {
+    const IpbRecording *recording;
+    GArray *cells; /* Cell */
+    guint n_taken;
+    size_t n_begun;
+    size_t kernel; /* the recorded one of the last cell; 0: unknown */
+    IpbRunOutputs *outputs;
+    GError *write_error; /* of the report */
+    size_t n_same, n_differing, n_left_out;
+} Replay;
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+static bool
+is_stopped(const char *status)
+{
+    return g_strcmp0(status, "timeout") == 0 || g_strcmp0(status, "cancelled") == 0;
+}
+
+static const char *
+find_why_skipped(const IpbRecordingCell *cell)
+{
+    if (cell->status == NULL)
+        return "the record ends before the cell";
+    if (cell->execution_count == 0 && cell->begin_time == NULL)
+        return "it did not run when it was recorded";
+    return NULL;
+}
+
+static void
+add_cells(Replay *replay, size_t session)
+{
+    const GPtrArray *cells = ipb_recording_cells(replay->recording);
+    for (guint i = 0; i < cells->len; i++) {
+        Cell cell = {.recorded = g_ptr_array_index(cells, i)};
+        cell.why_skipped = find_why_skipped(cell.recorded);
+        if (cell.recorded->session == session)
+            g_array_append_val(replay->cells, cell);
+    }
+}
+
+static unsigned
+stopped_ms(const IpbRecordingCell *cell)
+{
+    g_autoptr(GDateTime) begin =
+        cell->begin_time != NULL ? g_date_time_new_from_iso8601(cell->begin_time, NULL) : NULL;
+    g_autoptr(GDateTime) end =
+        cell->end_time != NULL ? g_date_time_new_from_iso8601(cell->end_time, NULL) : NULL;
+    if (begin == NULL || end == NULL)
+        return DEFAULT_STOPPED_MS;
+    return (unsigned) CLAMP(g_date_time_difference(end, begin) / 1000, MIN_STOPPED_MS,
+                            UINT_MAX / 2);
+}
+
+static Cell *
+current_cell(const Replay *replay)
+{
+    return &g_array_index(replay->cells, Cell, replay->n_taken - 1);
+}
+
+static const char *
+take_next(void *data, IpbRunCell *ret_cell)
+{
+    Replay *replay = data;
+    while (replay->n_taken < replay->cells->len) {
+        replay->n_taken++;
+        Cell *cell = current_cell(replay);
+        const IpbRecordingCell *recorded = cell->recorded;
+        if (cell->why_skipped != NULL)
+            continue;
+        if (is_stopped(recorded->status))
+            ret_cell->timeout_ms = stopped_ms(recorded);
+        ret_cell->is_after_reset =
+            replay->kernel != 0 && recorded->kernel != 0 && replay->kernel != recorded->kernel;
+        replay->kernel = recorded->kernel;
+        cell->outputs = replay->n_begun++;
+        ipb_run_outputs_begin_cell(replay->outputs);
+        return recorded->code;
+    }
+    return NULL;
+}
+
+static void
+on_event(void *data, const IpyboxEvent *event)
+{
+    const Replay *replay = data;
+    if (!ipybox_event_get_is_late(event) && ipybox_event_get_type(event) != IPYBOX_EVENT_NOTICE)
+        ipb_run_outputs_add(replay->outputs, event);
+}
+
+static bool
+on_end(void *data, const IpyboxResult *result)
+{
+    Replay *replay = data;
+    Cell *cell = current_cell(replay);
+    cell->has_ended = true;
+    cell->status = ipybox_result_get_status(result);
+    ipb_run_outputs_end_cell(replay->outputs, ipybox_result_get_execution_count(result));
+    return ipb_run_outputs_error(replay->outputs) == NULL;
+}
+
+/* --- comparing -------------------------------------------------------------------------------- */
+
+static const char *
+status_name(IpyboxStatus status)
+{
+    static const char *const NAMES[] = {
+        [IPYBOX_STATUS_OK] = "ok",           [IPYBOX_STATUS_ERROR] = "error",
+        [IPYBOX_STATUS_TIMEOUT] = "timeout", [IPYBOX_STATUS_CANCELLED] = "cancelled",
+        [IPYBOX_STATUS_LOST] = "lost",
+    };
+    return NAMES[status];
+}
+
+/* How far such a cell came is chance. */
+static bool
+is_cut(const char *status)
+{
+    return is_stopped(status) || g_str_equal(status, "lost");
+}
+
+/* The caller frees it. */
+static GPtrArray *
+compare(const Replay *replay, const Cell *cell)
+{
+    const IpbRecordingCell *recorded = cell->recorded;
+    const char *now = status_name(cell->status);
+    GPtrArray *differences = ipb_replay_differences_new();
+    if (!is_stopped(recorded->status) || !is_stopped(now))
+        ipb_replay_compare(differences, "status", recorded->status, now);
+    if (!recorded->is_silent && !is_cut(recorded->status) && !is_cut(now))
+        ipb_replay_compare_outputs(
+            differences,
+            ipb_outputs_get(ipb_recording_outputs(replay->recording), recorded->outputs),
+            ipb_outputs_get(ipb_run_outputs_get(replay->outputs), cell->outputs));
+    return differences;
+}
+
+/* --- the report ------------------------------------------------------------------------------- */
+
+static void
+print(Replay *replay, const char *text, size_t size)
+{
+    if (replay->write_error == NULL)
+        ipb_fd_write_all(STDOUT_FILENO, text, size, &replay->write_error);
+}
+
+/* Its first line, for a terminal. */
+static void
+append_line(GString *text, const char *name, const char *value)
+{
+    g_string_append_printf(text, "    %-9s ", name);
+    if (value == NULL) {
+        g_string_append(text, "(nothing)\n");
+        return;
+    }
+    g_autofree char *line = g_strndup(value, strcspn(value, "\n"));
+    g_autofree char *printable = ipb_cli_printable(line);
+    const char *end = printable;
+    for (int i = 0; i < MAX_SHOWN && *end != '\0'; i++)
+        end = g_utf8_next_char(end);
+    g_string_append_len(text, printable, end - printable);
+    g_string_append(text, *end != '\0' ? "…\n" : "\n");
+}
+
+static const char *
+find_hint(const Cell *cell)
+{
+    return cell->recorded->asks_input ? "it asks for input, and what was typed is not in a record"
+                                      : NULL;
+}
+
+static void
+show_cell(Replay *replay, const Cell *cell, const char *why, const GPtrArray *differences)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    const char *hint = find_hint(cell);
+    if (why == NULL && differences->len == 0)
+        return;
+    g_string_append_printf(text, "cell %" G_GINT64_FORMAT, cell->recorded->number);
+    if (why != NULL)
+        g_string_append_printf(text, " was not run: %s\n", why);
+    else
+        g_string_append_printf(text, " differs%s%s\n", hint != NULL ? ": " : "",
+                               hint != NULL ? hint : "");
+    for (guint i = 0; why == NULL && i < differences->len; i++) {
+        const IpbReplayDifference *difference = g_ptr_array_index(differences, i);
+        g_string_append_printf(text, "  %s", difference->what);
+        if (difference->line > 1)
+            g_string_append_printf(text, ", line %zu", difference->line);
+        g_string_append(text, "\n");
+        append_line(text, "recorded:", difference->recorded);
+        append_line(text, "now:", difference->now);
+    }
+    print(replay, text->str, text->len);
+}
+
+static void
+print_json(Replay *replay, IpbJsonWriter *writer)
+{
+    size_t size;
+    ipb_json_end_object(writer);
+    g_autofree char *json = ipb_json_writer_finish(writer, &size);
+    json[size] = '\n'; /* in place of the NUL */
+    print(replay, json, size + 1);
+}
+
+static void
+write_cell(Replay *replay, const Cell *cell, const char *why, const GPtrArray *differences)
+{
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "cell", cell->recorded->number);
+    ipb_json_member_string(writer, "outcome",
+                           why != NULL             ? "not run"
+                           : differences->len == 0 ? "same"
+                                                   : "differs");
+    if (why != NULL)
+        ipb_json_member_string(writer, "reason", why);
+    if (cell->recorded->asks_input)
+        ipb_json_member_bool(writer, "asks_input", true);
+    ipb_json_key(writer, "differences");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; why == NULL && i < differences->len; i++) {
+        const IpbReplayDifference *difference = g_ptr_array_index(differences, i);
+        ipb_json_begin_object(writer);
+        ipb_json_member_string(writer, "what", difference->what);
+        ipb_json_member_int(writer, "line", (int64_t) difference->line);
+        ipb_json_member_string(writer, "recorded", difference->recorded);
+        ipb_json_member_string(writer, "now", difference->now);
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+    print_json(replay, writer);
+}
+
+static void
+report_cell(Replay *replay, const Cell *cell, bool is_json)
+{
+    const char *why = cell->why_skipped;
+    if (why == NULL && !cell->has_ended)
+        why = "the replay ended before it";
+    g_autoptr(GPtrArray) differences = why == NULL ? compare(replay, cell) : NULL;
+    if (why != NULL)
+        replay->n_left_out++;
+    else if (differences->len > 0)
+        replay->n_differing++;
+    else
+        replay->n_same++;
+    if (is_json)
+        write_cell(replay, cell, why, differences);
+    else
+        show_cell(replay, cell, why, differences);
+}
+
+static void
+report_sum(Replay *replay, bool is_json)
+{
+    if (is_json) {
+        IpbJsonWriter *writer = ipb_json_writer_new();
+        ipb_json_begin_object(writer);
+        ipb_json_member_int(writer, "same", (int64_t) replay->n_same);
+        ipb_json_member_int(writer, "differing", (int64_t) replay->n_differing);
+        ipb_json_member_int(writer, "not_run", (int64_t) replay->n_left_out);
+        print_json(replay, writer);
+        return;
+    }
+    g_autofree char *text =
+        g_strdup_printf("%zu the same, %zu differing, %zu not run\n", replay->n_same,
+                        replay->n_differing, replay->n_left_out);
+    print(replay, text, strlen(text));
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+static bool
+find_session(const IpbRecording *recording, const char *given, size_t *ret_session, GError **error)
+{
+    guint n = ipb_recording_sessions(recording)->len;
+    uint64_t number = 1;
+    if (given == NULL && n > 1) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "the record has %u sessions: choose one with --session, from 1", n);
+        return false;
+    }
+    if (given != NULL && !g_ascii_string_to_unsigned(given, 10, 1, n, &number, NULL)) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "--session must be a number from 1 to %u, the sessions of the record", n);
+        return false;
+    }
+    *ret_session = number - 1;
+    return true;
+}
+
+static int
+run_cells(Replay *replay, const IpbVerb *verb, const IpbReplayArguments *arguments)
+{
+    IpbRunCells cells = {
+        .next = take_next,
+        .on_event = on_event,
+        .on_end = on_end,
+        .data = replay,
+        .is_sequence = true,
+        .is_quiet = true,
+    };
+    int status = ipb_run_session(verb, &arguments->run, &cells);
+    const GError *error = ipb_run_outputs_error(replay->outputs);
+    if (error != NULL)
+        status = ipb_cli_fail(verb, IPB_EXIT_FAILED, "%s", error->message);
+    if (cells.has_begun || status == IPB_EXIT_OK) {
+        for (guint i = 0; i < replay->cells->len; i++)
+            report_cell(replay, &g_array_index(replay->cells, Cell, i), arguments->is_json);
+        report_sum(replay, arguments->is_json);
+    }
+    return status;
+}
+
+/* As with diff(1) and cmp(1), 1 says only that something differs. */
+static int
+find_status(const Replay *replay, const IpbVerb *verb, int status)
+{
+    if (replay->write_error != NULL && !ipb_cli_has_reader(STDOUT_FILENO))
+        return IPB_EXIT_NO_READER;
+    if (replay->write_error != NULL) {
+        ipb_cli_say(verb, "%s", replay->write_error->message);
+        return IPB_EXIT_USAGE;
+    }
+    if (status == IPB_EXIT_OK)
+        return replay->n_differing > 0 ? IPB_EXIT_FAILED : IPB_EXIT_OK;
+    return status == IPB_EXIT_FAILED ? IPB_EXIT_USAGE : status;
+}
+
+int
+ipb_replay(const IpbVerb *verb, const IpbReplayArguments *arguments, const IpbRecording *recording,
+           GError **error)
+{
+    size_t session;
+    if (!find_session(recording, arguments->session, &session, error))
+        return IPB_EXIT_USAGE;
+    Replay replay = {
+        .recording = recording,
+        .cells = g_array_new(FALSE, FALSE, sizeof(Cell)),
+        .outputs = ipb_run_outputs_new(),
+    };
+    add_cells(&replay, session);
+    int status = find_status(&replay, verb, run_cells(&replay, verb, arguments));
+    g_array_unref(replay.cells);
+    ipb_run_outputs_free(replay.outputs);
+    g_clear_error(&replay.write_error);
+    return status;
+}

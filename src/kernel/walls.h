@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IpbWalls: one sandbox and the kernel processes in it. The first process makes it, its branches
+ * join it. The sandbox, and what can be reached from it, end with the last of them.
+ *
+ * Ownership: each member leaves it. The functions of a member may leave it, too.
+ */
+#pragma once
+
+#include "kernel/kernel.h"
+
+typedef struct IpbWalls IpbWalls;
+
+typedef struct {
+    /* To the member that made it: a kernel can enter now. */
+    void (*on_ready)(void *data);
+    /* The sandbox ended, or could not be made; @cause is for people. */
+    void (*on_end)(const char *cause, void *data);
+    /* After ipb_walls_adopt(): the branch, whose pidfd the receiver owns; or @error. */
+    void (*on_adopted)(pid_t pid, int pidfd, const GError *error, void *data);
+    /* An adopted process has ended. */
+    void (*on_reaped)(int wait_status, void *data);
+} IpbWallsFuncs;
+
+/* Makes a sandbox for @plan, with a first member, @data. @sandboxing is copied. */
+IpbWalls *ipb_walls_new(IpbLoop *loop, const IpbSandboxPlan *plan,
+                        const IpbKernelSandboxFuncs *sandboxing, const IpbWallsFuncs *funcs,
+                        void *data, GError **error);
+/* Adds a member, @data. @owner: of the sandboxes of its later processes; it can reach from now on
+ * what the first member can reach. */
+void ipb_walls_join(IpbWalls *walls, void *owner, const IpbWallsFuncs *funcs, void *data);
+/* @pid: of the member's process, as it is known inside. It must be a child of pid 1. on_adopted
+ * follows, or on_end. */
+bool ipb_walls_adopt(IpbWalls *walls, void *data, pid_t pid, GError **error);
+/* Removes a member. The last one kills what is inside. If there are others, kills what has the
+ * kernel @id in its environment (0: none has). */
+void ipb_walls_leave(IpbWalls *walls, void *data, int64_t id);
+/* Borrowed. */
+IpbSandbox *ipb_walls_sandbox(const IpbWalls *walls);

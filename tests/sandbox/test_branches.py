@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Branches of kernels in sandboxes, as each user: their walls, their ends, their processes.
+
+`tests/sdk/test_fork.py` has the rest, as the user of the tests.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from kernels import Kernels
+from line_program import LineProgram
+from rpc_driver import RpcCore, RpcError
+
+PROBE = """
+import ctypes, os, signal
+def tries(pid):
+    found = []
+    try:
+        os.kill(pid, 0)
+        found.append("signalled")
+    except OSError:
+        pass
+    for name in ("environ", "maps", "mem", "fd/1", "root", "cwd"):
+        path = f"/proc/{pid}/{name}"
+        try:
+            os.readlink(path) if name in ("fd/1", "root", "cwd") else open(path, "rb").close()
+            found.append(name)
+        except OSError:
+            pass
+    libc = ctypes.CDLL(None)
+    if libc.ptrace(16, pid, 0, 0) == 0:  # PTRACE_ATTACH
+        found.append("traced")
+    return " ".join(found)
+print(os.getpid(), os.getppid())
+"""
+POSTURE = """
+lines = [line.split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line]
+status = {name: value.strip() for name, value in lines}
+print([status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs",
+                                 "Seccomp", "Seccomp_filters", "Uid", "Gid")])
+"""
+# Programs inside find no Landlock, in a branch neither.
+LANDLOCK = "print(ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1))"
+
+
+@pytest.fixture
+def core(kernels: Kernels) -> Iterator[RpcCore]:
+    """`ipybox rpc` as each user."""
+    place = kernels.place
+    program, *become = kernels.command("rpc")
+    # The option --python is that of sessions here.
+    command = [program, *become[: become.index("--python")]]
+    core = RpcCore.__new__(RpcCore)
+    environ = place.environ
+    place.environ = kernels.environ
+    try:
+        LineProgram.__init__(core, command, place)
+    finally:
+        place.environ = environ
+    core.workspace = str(place.workspace)
+    core.last_id, core.answers, core.notifications, core.requests = 0, {}, [], []
+    core.on_approval = None
+    core.call("initialize", protocol=1, client={"name": "test", "version": "1"})
+    with core:
+        yield core
+
+
+@pytest.fixture
+def session(core: RpcCore, kernels: Kernels) -> str:
+    session = core.open(sandbox=True, python=str(kernels.python))
+    core.call("session.start", session=session)
+    return session
+
+
+def fork(core: RpcCore, session: str) -> str:
+    return core.call("session.fork", session=session)["session"]
+
+
+def has_signal_scope() -> bool:
+    """Landlock limits signals from Linux 6.12 on."""
+    return tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 12)
+
+
+def test_walls(core: RpcCore, session: str) -> None:
+    core.text(session, "x = 1")
+    sessions = [session, fork(core, session), fork(core, session)]
+    sessions.append(fork(core, sessions[1]))
+    found = [(core.text(each, PROBE) or "").split() for each in sessions]
+    pids = [int(pid) for pid, _ in found]
+    assert [parent for _, parent in found[1:]] == ["1", "1", "1"]
+    # The positive control: a kernel reaches what it has forked.
+    assert "signalled" in (core.text(session, f"print(tries({pids[1]}))") or "")
+    below = {0: {1, 2, 3}, 1: {3}, 2: set(), 3: set()}
+    for i, each in enumerate(sessions):
+        for j, pid in enumerate(pids):
+            if i == j:
+                continue
+            seen = set((core.text(each, f"print(tries({pid}))") or "").split())
+            allowed = {"signalled", "fd/1", "root", "cwd"} if j in below[i] else set()
+            if not has_signal_scope():
+                allowed.add("signalled")
+            assert seen <= allowed, (i, j, seen)
+
+
+def test_posture(core: RpcCore, session: str) -> None:
+    """A branch has exactly the rights of its forerunner."""
+    core.text(session, "import ctypes")
+    branch = fork(core, session)
+    assert core.text(branch, POSTURE) == core.text(session, POSTURE)
+    assert core.text(branch, LANDLOCK) == core.text(session, LANDLOCK) == "-1"
+
+
+def test_files(core: RpcCore, session: str) -> None:
+    core.text(session, "import os")
+    branch = fork(core, session)
+    core.call("session.close", session=session)
+    assert core.text(branch, "open('new.txt', 'w').write('new')") == "3"
+    hook = "os.makedirs('.git/hooks', exist_ok=True); open('.git/hooks/pre-commit', 'w')"
+    for code in ("open('.bashrc', 'w')", hook):
+        result = core.execute(branch, code)
+        assert result["status"] == "error", result
+        assert "PermissionError" in str(result)
+
+
+def test_ends(core: RpcCore, session: str) -> None:
+    """What a kernel started ends with it; the sandbox ends with the last kernel."""
+    core.text(session, "import os, subprocess")
+    branches = [fork(core, session), fork(core, session)]
+    start = "subprocess.Popen(['sleep', '1000'], start_new_session=True).pid"
+    alive = "os.path.exists('/proc/{0}') and open('/proc/{0}/stat').read().split()[2] != 'Z'"
+    child = core.text(branches[0], start)
+    kept = core.text(session, start)
+    core.call("session.close", session=branches[0])
+    assert core.text(branches[1], alive.format(child)) == "False"
+    assert core.text(branches[1], alive.format(kept)) == "True"
+    core.call("session.close", session=session)
+    assert core.text(branches[1], alive.format(kept)) == "False"
+    result = core.execute(branches[1], "os._exit(3)")
+    assert (result["status"], "exit status 3" in str(result)) == ("lost", True)
+    assert core.text(branches[1], "'os' in globals()") == "False"
+
+
+def test_unknown_sessions(core: RpcCore, session: str) -> None:
+    with pytest.raises(RpcError, match="no session"):
+        core.call("session.fork", session="s99")
+    with pytest.raises(RpcError, match="seed"):
+        core.call("session.fork", session=session, seed=-1)
