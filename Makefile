@@ -6,8 +6,8 @@
 #                 draws a plot. If no sandbox can be made, scripts/demo prints why and exits with 3
 #   make check    all tests; the last line says how many passed
 #   make verify-long  what takes too long for each change: other kernels, in virtual machines, long
-#                 races, git's own tests, load on `ipybox serve`, and all tests with sanitizers. It
-#                 needs root, on Debian 12
+#                 races, git's own tests, load on `ipybox serve`, longer fuzzing, and all tests with
+#                 sanitizers. It needs root, on Debian 12
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
@@ -69,6 +69,7 @@ verify-long: all
 	@.venv/bin/python scripts/check-races
 	@.venv/bin/python scripts/check-git-tests
 	@.venv/bin/python scripts/check-load
+	@scripts/check-fuzz --seconds 120
 	@IPYBOX_TEST_ALL_USERS=1 scripts/check-sanitizers --all
 	@scripts/test-setup jupyter-suites kernel-gateway
 	@IPYBOX_TEST_IPYKERNEL=1 IPYBOX_TEST_KERNEL_GATEWAY=1 .venv/bin/python -m pytest -q -n 2 \
