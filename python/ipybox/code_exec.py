@@ -112,6 +112,7 @@ class CodeExecutor:
         stdin: bool = False,
         input_timeout: float = 3600,
         record: Path | None = None,
+        workspace: Path | None = None,
     ) -> None:
         """
         Args:
@@ -125,15 +126,14 @@ class CodeExecutor:
             kernel_env: Environment variables of the kernel. It inherits hardly any others.
             working_dir: If given, the kernel returns to this directory after each cell, with a
                 notice if the cell had left it.
-            images_dir: Directory in which images are saved. None: `images` in the current
-                directory.
+            images_dir: Directory in which images are saved. None: `images` in the workspace.
             approval_timeout: Seconds after which a request without a decision is refused. None: no
                 limit.
             connect_timeout: Seconds that an MCP server may take to start.
             kernel_init_timeout: Seconds from the call of `start` until the kernel is ready.
             sandbox: Whether the kernel runs in a sandbox.
             sandbox_config: A JSON file that says what the sandbox allows. It is an error if it does
-                not exist. None: the kernel may write the current directory and has no network.
+                not exist. None: the kernel may write the workspace and has no network.
             log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL: the lowest level of messages that
                 the logger `ipybox` receives.
             approve_tool_calls: Whether tool calls need an approval; else they run at once.
@@ -159,6 +159,8 @@ class CodeExecutor:
             input_timeout: Seconds after which an input without an answer is refused.
             record: A file to which the executor appends a line of JSON for each event: code,
                 output, results, errors, decisions on tool calls; see ipybox-record(5).
+            workspace: The directory in which the kernel begins, and whose files its sandbox may
+                change. It must exist. None: the current directory at the time of `start`.
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
@@ -182,6 +184,7 @@ class CodeExecutor:
         self.approve_tool_calls = approve_tool_calls
         self.approve_shell_cmds = approve_shell_cmds
         self.require_shell_escape = require_shell_escape
+        self.workspace = Path(os.path.abspath(workspace)) if workspace is not None else None
         self.stdin = stdin
         self.input_timeout = input_timeout
         self._tool_server_port = tool_server_port
@@ -219,7 +222,8 @@ class CodeExecutor:
         await self.stop()
 
     async def start(self) -> None:
-        """Starts the kernel. Its workspace is the current directory at the time of this call.
+        """Starts the kernel. If no `workspace` was given, it is the current directory at the time of
+        this call.
 
         Raises:
             RuntimeError: If the executor is started already, was stopped during this call, or
@@ -598,7 +602,7 @@ class CodeExecutor:
         return self._session
 
     def _make_options(self) -> dict[str, Any]:
-        self._workspace = os.getcwd()
+        self._workspace = os.fspath(self.workspace or os.getcwd())
         options = {
             "workspace": self._workspace,
             "env": dict(os.environ),
@@ -625,7 +629,7 @@ class CodeExecutor:
         return {name: value for name, value in options.items() if value is not None}
 
     def _place(self) -> Path:
-        return Path(self._workspace or os.getcwd())
+        return Path(self._workspace or self.workspace or os.getcwd())
 
 
 # Marks `execute` as a coroutine function for mocks, and for frameworks that take functions as
