@@ -222,8 +222,8 @@ class CodeExecutor:
         await self.stop()
 
     async def start(self) -> None:
-        """Starts the kernel. If no `workspace` was given, it is the current directory at the time of
-        this call.
+        """Starts the kernel. Without the option `workspace`, its workspace is the current directory
+        at the time of this call.
 
         Raises:
             RuntimeError: If the executor is started already, was stopped during this call, or
