@@ -204,6 +204,12 @@ ipb_walls_adopt(IpbWalls *walls, void *data, pid_t pid, GError **error)
     return ipb_sandbox_adopt(walls->sandbox, pid, error);
 }
 
+bool
+ipb_walls_end(IpbWalls *walls)
+{
+    return walls->members->len == 1 && ipb_sandbox_kill(walls->sandbox);
+}
+
 void
 ipb_walls_leave(IpbWalls *walls, void *data, int64_t id)
 {
