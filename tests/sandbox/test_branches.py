@@ -148,15 +148,12 @@ def test_attacks_on_files(core: RpcCore, kernels: Kernels) -> None:
     before = files.snapshot(outside)
     results = run_probe(core, kernels, "files", files.SETTINGS, str(outside))
     expected = {name: files.expected(name, kernels.user) for name in results}
-    # Its parent is pid 1, which it may not look into.
     wrong = {
         name: (result, expected[name])
         for name, result in results.items()
-        if not name.startswith("/proc/parent/") and result not in expected[name]
+        if result not in expected[name]
     }
     assert not wrong, "(is, should be): " + str(wrong)
-    parent = {result for name, result in results.items() if name.startswith("/proc/parent/")}
-    assert parent and "ok" not in parent, parent
     assert files.snapshot(outside) == before
 
 

@@ -375,7 +375,7 @@ def is_at_most(core: int, before: dict[str, int]) -> bool:
     try:
         now = state_of(core)
     except OSError:
-        return False  # a process ended meanwhile
+        return False  # a process has just ended
     return all(now[name] <= before[name] for name in before)
 
 
