@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from kernel_driver import SHUTDOWN, BranchRefused, Forkserver, Kernel
+from meeting import wait_until_reaped
 
 STATE = """
 import asyncio, concurrent.futures, os, random, re, sqlite3, sys, tempfile, threading
@@ -193,6 +194,39 @@ def test_unadopted_branch_ends_with_its_wire(server: Forkserver, kernel: Kernel)
     assert "ChildProcessError" in answer["error"]
     orphan.wire = socket.socketpair()[0]
     orphan.close()
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_end_of_the_core_at_each_step(server: Forkserver, kernel: Kernel, step: int) -> None:
+    """A core that is killed closes all descriptors. Then no process is left."""
+    value(kernel, "x = bytearray(10_000_000)")
+    branch = Kernel(server, 1000, kernel)
+    server.kernels.append(branch)
+    pids = {server.process.pid, kernel.pid}
+    for number, action in enumerate(
+        [
+            lambda: pids.add(kernel.wait_for("branched")["pid"]),
+            lambda: server.send(
+                {
+                    "op": "adopt",
+                    "id": branch.id,
+                    "pid": max(pids - {server.process.pid, kernel.pid}),
+                    "inodes": [os.fstat(pipe).st_ino for pipe in branch.pipes],
+                }
+            ),
+            branch.forked,
+            branch.send_start,
+            lambda: branch.wait_for("hello"),
+        ]
+    ):
+        if number < step:
+            action()
+    for each in (kernel, branch):
+        each.close()
+    assert server.stop() == 0
+    # One of which the pid is not known yet is found by the fixture `place`.
+    for pid in pids:
+        wait_until_reaped(pid)
 
 
 @pytest.mark.parametrize("pid", [1, 0, -1])

@@ -272,7 +272,7 @@ def _open_again(fd: int) -> int:
 
 
 def _has_shared_memory() -> bool:
-    """Whether memory is shared that no descriptor tells of. Files that are mapped have one."""
+    """Whether memory is shared that has no descriptor. Files that are mapped have one."""
     with open("/proc/self/maps", errors="surrogateescape") as file:
         return any(line.split(maxsplit=2)[1] == "rw-s" and "/dev/zero" in line for line in file)
 

@@ -12,7 +12,7 @@
  * Libraries register functions that run around a fork (pthread_atfork). Those that run after it,
  * in the parent, may start threads again: scipy.fft does. Threads that the middle process started
  * would end with it. So the first of these functions is ours. It ends the middle process, and the
- * kernel goes on from there, on the stack that both share, with the other functions.
+ * kernel continues from there, on the stack that both share, with the other functions.
  */
 #include "sandbox/linux/init/init.h"
 
@@ -115,7 +115,7 @@ typedef struct {
     volatile int saved_errno;
 } Branch;
 
-/* What the kernel may write of its stack before it goes on where the middle process ended. */
+/* What the kernel may write of its stack before it continues where the middle process ended. */
 #define GAP_SIZE 4096
 
 static struct {
