@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .code_exec import CodeExecutor
+    from .code_exec import Checkpoint, CodeExecutor
     from .files import Transfer
     from .inputs import InputRequest
     from .kernel_host.stub.ipybox.tool_exec.content import Content, ToolText
@@ -62,6 +62,7 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "Checkpoint",
     "CodeExecutionChunk",
     "CodeExecutionError",
     "CodeExecutionResult",
@@ -96,6 +97,7 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "Checkpoint": "code_exec",
     "CodeExecutionChunk": "results",
     "CodeExecutionError": "results",
     "CodeExecutionResult": "results",

@@ -26,6 +26,7 @@ typedef struct {
      * it has the state of it, and its environment, directory and path, but for variables that
      * differ in env */
     IpbProcess *forerunner;
+    IpbBranchKind kind;
     const char *forerunner_token; /* see IpbBranchOptions; or NULL */
 } IpbProcessOptions;
 
@@ -54,6 +55,11 @@ IpbProcess *ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver,
 const char *const *ipb_process_warnings(const IpbProcess *process);
 /* The process does not exist because its forerunner refused to be branched. */
 bool ipb_process_is_refused(const IpbProcess *process);
+/* From now on its functions get @data. */
+void ipb_process_set_data(IpbProcess *process, void *data);
+/* How much memory it shares with no other process; false if there is no process, or the system does
+ * not say it. */
+bool ipb_process_measure(const IpbProcess *process, uint64_t *ret_bytes);
 /* Sends a cell's code to a process that is ready. What is in its pipes now is late output. */
 bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *code,
                          GError **error);

@@ -2,7 +2,8 @@
 """Forks a branch of this kernel: a second kernel with the same state, between two cells.
 
 One call in C does the fork (src/sandbox/linux/init/branch.c). The branch is a child of the
-forkserver or, in a sandbox, of pid 1, so user code here does not see it.
+forkserver or, in a sandbox, of pid 1, so user code here does not see it. A parked copy waits in that
+call, and returns only in branches of it.
 
 What a fork would break without an error is refused (`find_reasons`), or mended in the branch
 (`Mends`). What both share or the branch lacks is a warning (`find_warnings`).
@@ -26,9 +27,13 @@ import time
 import weakref
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import event_loop, linux
+from .pipes import descriptors_of
+
+if TYPE_CHECKING:
+    from .process import Links
 
 # Threads of a pool become idle some microseconds after the last result was delivered.
 IDLE_TIMEOUT_S = 0.2
@@ -60,16 +65,61 @@ class Refused(Exception):
         self.reasons = reasons
 
 
+class _Port(ctypes.Structure):
+    _fields_ = [("fd", ctypes.c_int), ("stream", ctypes.c_int)]
+
+
+class Park(ctypes.Structure):
+    """IpbPark in branch.c."""
+
+    _fields_ = [
+        ("fds", ctypes.c_int * 3),
+        ("wire", ctypes.c_int),
+        ("n_ports", ctypes.c_int),
+        ("parent", ctypes.c_int),
+        ("is_too_deep", ctypes.c_int),
+        ("is_restored", ctypes.c_int),
+        ("ports", ctypes.POINTER(_Port)),
+        ("environment", ctypes.c_void_p),
+        ("environment_size", ctypes.c_size_t),
+    ]
+
+
+def make_park(fds: list[int], links: Links, parent: int | None, depth: int) -> Park:
+    marks = (links.stdout_marks, links.stderr_marks)
+    ports = [(fd, stream + 1) for stream in (0, 1) for fd in descriptors_of(marks[stream])]
+    start, end = linux.environment_block()
+    return Park(
+        fds=(ctypes.c_int * 3)(*fds),
+        wire=links.wire,
+        n_ports=len(ports),
+        parent=parent or 0,
+        is_too_deep=depth >= MAX_DEPTH_IN_SANDBOX,
+        ports=(_Port * len(ports))(*ports),
+        environment=start,
+        environment_size=end - start,
+    )
+
+
 class Brancher:
     def __init__(self, library: str) -> None:
         # Not CDLL: like os.fork(), the call must keep the GIL.
-        self._fork = ctypes.PyDLL(library).ipb_branch_fork
+        loaded = ctypes.PyDLL(library)
+        self._fork, self._park = loaded.ipb_branch_fork, loaded.ipb_branch_park
         self._fork.argtypes = [ctypes.c_int]
+        self._park.argtypes = [ctypes.POINTER(Park)]
 
     def fork(self, is_confined: bool) -> int:
         """Like os.fork(), but the branch is not our child."""
+        return self._call(self._fork, is_confined)
+
+    def park(self, park: Park) -> int:
+        """Forks a parked copy. It returns 0 in branches of that, which `park` describes then."""
+        return self._call(self._park, ctypes.byref(park))
+
+    def _call(self, function: Any, argument: Any) -> int:
         ctypes.pythonapi.PyOS_BeforeFork()
-        pid = self._fork(is_confined)
+        pid: int = function(argument)
         if pid == 0:
             ctypes.pythonapi.PyOS_AfterFork_Child()
             return 0
@@ -322,7 +372,8 @@ class Mends:
         if self._wakeup_fd >= 0:
             signal.set_wakeup_fd(self._wakeup_fd, warn_on_full_buffer=False)
 
-    def apply(self) -> None:
+    def apply(self, is_restored: bool) -> None:
+        """@is_restored: it takes the place of its forerunner, and so runs its exit handlers."""
         random.setstate(self._random_state)  # os.fork's hooks have seeded it
         event_loop.renew(self._loop, self._wakeup_fd)
         for pool in self._pools:
@@ -332,7 +383,8 @@ class Mends:
         _forget_loky()
         for monitor in self._monitors:
             monitor.tqdm_cls.monitor = None  # type: ignore[attr-defined]  # the next bar starts one
-        _forget_exit_handlers()
+        if not is_restored:
+            _forget_exit_handlers()
 
 
 def _reopen_files() -> None:
