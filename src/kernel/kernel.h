@@ -205,9 +205,9 @@ bool ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode);
  * has no process. */
 bool ipb_kernel_fork(IpbKernel *kernel, IpbKernel *branch, const IpbBranchOptions *options,
                      IpbBranchedFunc func, void *data, GError **error);
-/* @kernel continues in the process of @branch, which is IPB_BRANCH_RESTORED, is ready and has run no
- * cell; free it then. The process of @kernel, if there is one, is killed with what it started. Its
- * late output is lost. Between cells, and not from an IpbBranchedFunc. */
+/* @kernel continues in the process of @branch, which is IPB_BRANCH_RESTORED, is ready and has run
+ * no cell; free it then. The process of @kernel, if there is one, is killed with what it started.
+ * Its late output is lost. Between cells, and not from an IpbBranchedFunc. */
 void ipb_kernel_replace(IpbKernel *kernel, IpbKernel *branch);
 /* How much memory its process shares with no other. False if there is no process, or the system
  * does not say it. */

@@ -26,7 +26,7 @@ from ipybox.core.errors import InvalidError
 from meeting import until
 
 # `make verify-long` does 1,000.
-N_CYCLES = int(os.environ.get("IPYBOX_TEST_CYCLES", "50"))
+N_CYCLES = int(os.environ.get("IPYBOX_TEST_CYCLES", "20"))
 WARM_UP_CYCLES = 10
 # What allocators keep may differ by a little. 1,000 branches that each left a page would be 4 MB.
 MEMORY_SLACK_KB = 3000

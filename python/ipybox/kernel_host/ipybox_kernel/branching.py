@@ -2,8 +2,8 @@
 """Forks a branch of this kernel: a second kernel with the same state, between two cells.
 
 One call in C does the fork (src/sandbox/linux/init/branch.c). The branch is a child of the
-forkserver or, in a sandbox, of pid 1, so user code here does not see it. A parked copy waits in that
-call, and returns only in branches of it.
+forkserver or, in a sandbox, of pid 1, so user code here does not see it. A parked copy waits in
+that call, and returns only in branches of it.
 
 What a fork would break without an error is refused (`find_reasons`), or mended in the branch
 (`Mends`). What both share or the branch lacks is a warning (`find_warnings`).
