@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from .mcp_apigen import generate_mcp_sources
     from .mcp_client import MCPClient
     from .results import (
+        Change,
+        Changes,
         CodeExecutionChunk,
         CodeExecutionError,
         CodeExecutionResult,
@@ -55,6 +57,8 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "Change",
+    "Changes",
     "CodeExecutionChunk",
     "CodeExecutionError",
     "CodeExecutionResult",
@@ -84,6 +88,8 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "Change": "results",
+    "Changes": "results",
     "CodeExecutionChunk": "results",
     "CodeExecutionError": "results",
     "CodeExecutionResult": "results",

@@ -20,7 +20,7 @@ from collections.abc import (
 )
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
@@ -30,6 +30,7 @@ from .results import (
     CodeExecutionError,
     CodeExecutionResult,
     LateOutput,
+    Changes,
     Variables,
 )
 from .tool_exec.approval.client import ApprovalRequest
@@ -112,6 +113,8 @@ class CodeExecutor:
         stdin: bool = False,
         input_timeout: float = 3600,
         record: Path | None = None,
+        workspace_mode: Literal["live", "staged"] = "live",
+        staging_dir: Path | None = None,
     ) -> None:
         """
         Args:
@@ -159,6 +162,9 @@ class CodeExecutor:
             input_timeout: Seconds after which an input without an answer is refused.
             record: A file to which the executor appends a line of JSON for each event: code,
                 output, results, errors, decisions on tool calls; see ipybox-record(5).
+            workspace_mode: `staged`, which needs a sandbox: what the code writes in the workspace is
+                kept aside, until `commit` writes it there or `discard` undoes it.
+            staging_dir: The directory in which it is kept. None: the state directory of ipybox.
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
@@ -197,6 +203,8 @@ class CodeExecutor:
             "approval_rules": _absolute(approval_rules),
             "audit_log": _absolute(audit_log),
             "record": _absolute(record),
+            "workspace_mode": workspace_mode,
+            "staging_dir": _absolute(staging_dir),
             "seed": seed,
             "limits": dict(limits) if limits else None,
             "allowed_servers": {name: dict(params) for name, params in allowed_servers.items()}
@@ -479,6 +487,55 @@ class CodeExecutor:
         seconds = check_seconds(timeout, "timeout")
         return await self._started().save(str(path), given, seconds)
 
+    # A staged workspace
+
+    async def changes(self, *, diffs: bool = False) -> Changes:
+        """What the code has changed in a staged workspace, compared with the workspace itself.
+
+        Args:
+            diffs: Whether to include unified diffs of texts.
+
+        Raises:
+            CoreError: If the workspace is not staged.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.changes", diffs=diffs)
+
+    async def commit(self, paths: Iterable[str | PurePath] | None = None) -> Changes:
+        """Writes what the code has changed to the workspace, between cells.
+
+        Protected names are not written, and files that were changed outside of the session, too,
+        stay as they are on both sides: see `problem` and `conflict` of the changes. If the program
+        is killed meanwhile, `ipybox changes commit` finishes the commit.
+
+        Args:
+            paths: Files and directories below the workspace. None: everything.
+
+        Returns:
+            What was to be committed, with `done`.
+
+        Raises:
+            CoreError: If the workspace is not staged, a cell runs, or nothing has changed at a
+                path.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.commit", paths=_texts(paths))
+
+    async def discard(self, paths: Iterable[str | PurePath] | None = None) -> Changes:
+        """Undoes what the code has changed in a staged workspace, between cells.
+
+        Args:
+            paths: Files and directories below the workspace. None: everything.
+
+        Returns:
+            What was to be undone, with `done`.
+
+        Raises:
+            CoreError: As for `commit`.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.discard", paths=_texts(paths))
+
     async def load(self, path: str | PurePath, *, timeout: float | None = None) -> Variables:
         """Loads variables that `save` has saved, after the cells that wait already.
 
@@ -626,6 +683,10 @@ class CodeExecutor:
 
     def _place(self) -> Path:
         return Path(self._workspace or os.getcwd())
+
+
+def _texts(paths: Iterable[str | PurePath] | None) -> list[str] | None:
+    return None if paths is None else [str(path) for path in paths]
 
 
 # Marks `execute` as a coroutine function for mocks, and for frameworks that take functions as

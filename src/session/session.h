@@ -85,6 +85,10 @@ typedef struct {
      * kernel's Python, not walls: SECURITY.md. */
     bool approves_shell_cmds;
     bool requires_shell_escape;
+    /* in a sandbox: what cells write in the workspace goes to a layer, until it is committed */
+    bool is_staged;
+    /* where layers are kept; NULL: "staged" in the state directory */
+    const char *staging_dir;
     /* the client is a front end of Jupyter; see IpbKernelRules */
     bool has_rich_client;
     /* from the start of a kernel until it is ready; 0: 10000 */
@@ -203,6 +207,12 @@ char **ipb_session_packages(IpbSession *session, GError **error);
 bool ipb_session_install(IpbSession *session, const char *package, IpbInstallLineFunc on_line,
                          IpbInstallDoneFunc on_done, void *data, GError **error);
 void ipb_session_cancel_install(IpbSession *session);
+
+/* Lists, commits or discards what cells have changed in a staged workspace:
+ * session/staged-workspace.h. INVALID: it is not staged; BUSY: a cell runs. */
+bool ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action,
+                                 const char *const *paths, IpbStagedFunc func, void *data,
+                                 GError **error);
 
 const char *ipb_session_workspace(IpbSession *session);
 /* What code of the session may read and write in the workspace, by the session's configuration of a
