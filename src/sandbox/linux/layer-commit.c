@@ -2,9 +2,10 @@
  *
  * A commit. What is frozen is in the layer's directory, in files with numbers for names. The journal
  * names the path of each, and what the workspace had there. It is written before the first change
- * of the workspace, and removed after the last one. If a kill comes in between, the commit is done
- * again from its journal: what is in the workspace already is recognized, because it equals what is
- * frozen, or because what was frozen was moved there.
+ * of the workspace, and removed after the last one. Each change is noted when it was attempted. If
+ * a kill comes in between, the next process continues with the first change that is not noted. If
+ * that one is in the workspace already, it is recognized: it equals what is frozen, or what was
+ * frozen was moved there.
  *
  * Each change is judged, and made while no sandbox of the user can move a directory. The directory
  * is open, and no link was followed on the way to it.
@@ -29,6 +30,10 @@
 #define JOURNAL_TYPE "a" ROW_TYPE
 /* What becomes the journal. */
 #define FROZEN IPB_LAYER_COMMIT "/frozen"
+/* A byte for each change that was attempted. */
+#define PROGRESS IPB_LAYER_COMMIT "/progress"
+#define DONE 'd'
+#define FAILED 'f'
 
 /* --- the journal ------------------------------------------------------------------------------ */
 
@@ -458,15 +463,43 @@ commit_one(const Commit *commit, IpbLayerChange *change, const char *frozen)
     ipb_names_unlock(IPB_NAMES_ALONE);
 }
 
+/* Attempted before a kill. */
 static void
-commit_all(const Commit *commit, const GPtrArray *changes)
+note_earlier(const Commit *commit, IpbLayerChange *change, char progress)
 {
+    change->is_done = progress == DONE;
+    if (!change->is_done && change->problem == NULL)
+        change->problem = g_strdup("it was not committed before ipybox was killed: try again");
+    if (!change->is_done)
+        return;
+    /* What the workspace had then is not known: it may have been changed since. */
+    IpbCommitted *committed = g_new0(IpbCommitted, 1);
+    committed->written = change->written;
+    g_hash_table_replace(commit->layer->committed, g_strdup(change->path), committed);
+}
+
+static bool
+commit_all(const Commit *commit, const GPtrArray *changes, GError **error)
+{
+    g_autofree char *file = file_of(commit->layer, PROGRESS), *earlier = NULL;
+    size_t n_earlier = 0;
+    ipb_file_read(file, IPB_LAYER_MAX_CHANGES, &earlier, &n_earlier, NULL);
+    ipb_autofd progress = openat(commit->layer->directory_fd, PROGRESS,
+                                 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     for (guint i = 0; i < changes->len; i++) {
         IpbLayerChange *change = g_ptr_array_index(changes, i);
         Number name = name_of(i);
+        if (i < n_earlier) {
+            note_earlier(commit, change, earlier[i]);
+            continue;
+        }
         if (change->problem == NULL)
             commit_one(commit, change, name.text);
+        if (!ipb_fd_write_all(progress, change->is_done ? (char[]){DONE} : (char[]){FAILED}, 1,
+                              error))
+            return false;
     }
+    return true;
 }
 
 /* Begins, or continues after a kill. */
@@ -519,7 +552,7 @@ ipb_layer_commit(IpbLayer *layer, const IpbSandboxPlan *plan, GError **error)
     commit.frozen = frozen;
     commit.id = id;
     ipb_names_lock_open();
-    commit_all(&commit, result->changes);
+    bool ok = commit_all(&commit, result->changes, error);
     ipb_names_lock_close();
-    return finish(layer, error) ? g_steal_pointer(&result) : NULL;
+    return ok && finish(layer, error) ? g_steal_pointer(&result) : NULL;
 }

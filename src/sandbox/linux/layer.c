@@ -50,18 +50,20 @@ file_of(const IpbLayer *layer, const char *name)
     return g_build_filename(layer->directory, name, NULL);
 }
 
+/* The times of files are those of the coarse clock. What the host changes in the same tick as the
+ * beginning of a layer was there before: no code runs yet. */
 static int64_t
-now_ns(void)
+now_ns(const IpbLayer *layer)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(layer->starts->len == 0 ? CLOCK_REALTIME : CLOCK_REALTIME_COARSE, &now);
     return (int64_t) now.tv_sec * G_GINT64_CONSTANT(1000000000) + now.tv_nsec;
 }
 
 void
 ipb_layer_note_start(IpbLayer *layer)
 {
-    int64_t now = now_ns();
+    int64_t now = now_ns(layer);
     if (layer->starts->len >= MAX_STARTS)
         return; /* later changes of the host count as conflicts */
     g_array_append_val(layer->starts, now);
@@ -238,7 +240,9 @@ ipb_layer_open(const char *directory, GError **error)
     if (layer == NULL)
         return NULL;
     g_autofree char *file = file_of(layer, WORKSPACE_FILE);
-    if (ipb_file_read(file, PATH_MAX, &layer->workspace, NULL, error) && open_sides(layer, error)) {
+    size_t size;
+    if (ipb_file_read(file, PATH_MAX, &layer->workspace, &size, error) &&
+        open_sides(layer, error)) {
         read_starts(layer);
         read_committed(layer);
         return layer;
