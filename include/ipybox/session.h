@@ -487,6 +487,16 @@ IPYBOX_EXPORT const char *const *ipybox_session_get_warnings(IpyboxSession *sess
 /* --- a staged workspace --- */
 
 /**
+ * @brief Where a staged session keeps what its cells change: for `ipybox changes`.
+ *
+ * @param session the session
+ * @return the path of a directory, whose last part is the name in `ipybox changes list`; owned by
+ *     the session. NULL: the workspace is not staged. After the session was freed the directory
+ *     stays if there are changes
+ */
+IPYBOX_EXPORT const char *ipybox_session_get_layer(IpyboxSession *session);
+
+/**
  * @brief Lists what cells have changed in a staged workspace.
  *
  * @param session the session

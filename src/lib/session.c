@@ -671,6 +671,13 @@ ipybox_session_discard(IpyboxSession *session, const char *const *paths, GCancel
     return ipybox_session_discard_finish(NULL, result, error);
 }
 
+const char *
+ipybox_session_get_layer(IpyboxSession *session)
+{
+    g_return_val_if_fail(session != NULL, NULL);
+    return session->core != NULL ? ipb_session_layer(session->core) : NULL;
+}
+
 /* --- saved variables ------------------------------------------------------------------------- */
 
 static void

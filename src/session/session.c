@@ -917,6 +917,12 @@ ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOpt
 
 /* --- a staged workspace ----------------------------------------------------------------------- */
 
+const char *
+ipb_session_layer(const IpbSession *session)
+{
+    return session->staged != NULL ? ipb_staged_workspace_directory(session->staged) : NULL;
+}
+
 bool
 ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action, const char *const *paths,
                             IpbStagedFunc func, void *data, GError **error)

@@ -214,6 +214,8 @@ bool ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action,
                                  const char *const *paths, IpbStagedFunc func, void *data,
                                  GError **error);
 
+/* The layer of a staged workspace; NULL: it is not staged. Borrowed. */
+const char *ipb_session_layer(const IpbSession *session);
 const char *ipb_session_workspace(IpbSession *session);
 /* What code of the session may read and write in the workspace, by the session's configuration of a
  * sandbox; without a sandbox, by the default one. Caller unrefs. */
