@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         SessionExpiredError,
     )
     from .results import (
+        Change,
+        Changes,
         CodeExecutionChunk,
         CodeExecutionError,
         CodeExecutionResult,
@@ -62,6 +64,8 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "Change",
+    "Changes",
     "Checkpoint",
     "CodeExecutionChunk",
     "CodeExecutionError",
@@ -97,6 +101,8 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "Change": "results",
+    "Changes": "results",
     "Checkpoint": "code_exec",
     "CodeExecutionChunk": "results",
     "CodeExecutionError": "results",

@@ -21,7 +21,7 @@ from collections.abc import (
 from datetime import datetime, timezone
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
@@ -31,6 +31,7 @@ from .results import (
     CodeExecutionError,
     CodeExecutionResult,
     LateOutput,
+    Changes,
     Variables,
 )
 from .tool_exec.approval.client import ApprovalRequest
@@ -117,6 +118,8 @@ class CodeExecutor:
         record: Path | None = None,
         workspace: Path | None = None,
         undo: int = 0,
+        workspace_mode: Literal["live", "staged"] = "live",
+        staging_dir: Path | None = None,
     ) -> None:
         """
         Args:
@@ -167,6 +170,9 @@ class CodeExecutor:
                 change. It must exist. None: the current directory at the time of `start`.
             undo: How many of the last cells `undo` can undo, 0 to 100. If it is not 0, a checkpoint
                 is made before each cell.
+            workspace_mode: `staged`, which needs a sandbox: what the code writes in the workspace is
+                kept aside, until `commit` writes it there or `discard` undoes it.
+            staging_dir: The directory in which it is kept. None: the state directory of ipybox.
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
@@ -212,6 +218,8 @@ class CodeExecutor:
             "approval_rules": _absolute(approval_rules),
             "audit_log": _absolute(audit_log),
             "record": _absolute(record),
+            "workspace_mode": workspace_mode,
+            "staging_dir": _absolute(staging_dir),
             "seed": seed,
             "undo": undo or None,
             "limits": dict(limits) if limits else None,
@@ -575,6 +583,55 @@ class CodeExecutor:
         seconds = check_seconds(timeout, "timeout")
         return await self._started().save(str(path), given, seconds)
 
+    # A staged workspace
+
+    async def changes(self, *, diffs: bool = False) -> Changes:
+        """What the code has changed in a staged workspace, compared with the workspace itself.
+
+        Args:
+            diffs: Whether to include unified diffs of texts.
+
+        Raises:
+            CoreError: If the workspace is not staged.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.changes", diffs=diffs)
+
+    async def commit(self, paths: Iterable[str | PurePath] | None = None) -> Changes:
+        """Writes what the code has changed to the workspace, between cells.
+
+        Protected names are not written, and files that were changed outside of the session, too,
+        stay as they are on both sides: see `problem` and `conflict` of the changes. If the program
+        is killed meanwhile, `ipybox changes commit` finishes the commit.
+
+        Args:
+            paths: Files and directories below the workspace. None: everything.
+
+        Returns:
+            What was to be committed, with `done`.
+
+        Raises:
+            CoreError: If the workspace is not staged, a cell runs, or nothing has changed at a
+                path.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.commit", paths=_texts(paths))
+
+    async def discard(self, paths: Iterable[str | PurePath] | None = None) -> Changes:
+        """Undoes what the code has changed in a staged workspace, between cells.
+
+        Args:
+            paths: Files and directories below the workspace. None: everything.
+
+        Returns:
+            What was to be undone, with `done`.
+
+        Raises:
+            CoreError: As for `commit`.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.discard", paths=_texts(paths))
+
     async def load(self, path: str | PurePath, *, timeout: float | None = None) -> Variables:
         """Loads variables that `save` has saved, after the cells that wait already.
 
@@ -793,6 +850,10 @@ class Checkpoint:
             RuntimeError: If it was dropped already, or is being restored.
         """
         await self._session.drop_checkpoint(self._number)
+
+
+def _texts(paths: Iterable[str | PurePath] | None) -> list[str] | None:
+    return None if paths is None else [str(path) for path in paths]
 
 
 # Marks `execute` as a coroutine function for mocks, and for frameworks that take functions as

@@ -117,3 +117,9 @@ ipb_sandbox_weaker_gaps(void)
 {
     return IPB_SANDBOX_BACKEND.weaker_gaps;
 }
+
+int
+ipb_sandbox_open_workspace(const IpbSandbox *sandbox, IpbLayerUser *ret_user, GError **error)
+{
+    return IPB_SANDBOX_BACKEND.open_workspace(sandbox, ret_user, error);
+}

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/loop.h"
+#include "sandbox/layer.h"
 #include "sandbox/plan.h"
 
 typedef struct IpbSandbox IpbSandbox;
@@ -106,6 +107,10 @@ bool ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **erro
 /* Asks pid 1 for a process that a process inside has forked, and that pid 1 has become the parent
  * of. @pid_inside: its number inside, which may be wrong: then on_adopted gets NOT_FOUND. */
 bool ipb_sandbox_adopt(IpbSandbox *sandbox, pid_t pid_inside, GError **error);
+
+/* The workspace as code inside sees it: a directory (O_PATH) that the caller owns, and whose rights
+ * its files need. -1 with @error. */
+int ipb_sandbox_open_workspace(const IpbSandbox *sandbox, IpbLayerUser *ret_user, GError **error);
 
 /* --- what this machine offers --- */
 

@@ -22,8 +22,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <linux/openat2.h>
 
 #include <glib-unix.h>
 
@@ -741,6 +744,23 @@ check_search(const IpbSandbox *sandbox, GError **error)
     return false;
 }
 
+/* Only names that are judged keep hidden files hidden in an overlay, whatever is renamed in it. */
+static bool
+check_layer(const IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
+{
+    if (sandbox->plan->layer == NULL)
+        return true;
+    const char *problem = NULL;
+    if (!sandbox->judges_names)
+        problem = "Linux 5.19 or later is needed";
+    else if (options->is_weaker_allowed)
+        problem = "the weaker sandbox has no mounts of its own";
+    if (problem != NULL)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                    "the workspace cannot be staged: %s", problem);
+    return problem == NULL;
+}
+
 static bool
 set_up(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
 {
@@ -748,7 +768,7 @@ set_up(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
     memcpy(sandbox->stdio, stdio, sizeof stdio);
     sandbox->is_group_kept = options->is_group_kept;
     sandbox->judges_names = ipb_linux_judges_names();
-    if (!check_search(sandbox, error))
+    if (!check_search(sandbox, error) || !check_layer(sandbox, options, error))
         return false;
     sandbox->mounts = ipb_mount_list_new(options->plan, sandbox->judges_names, error);
     if (sandbox->mounts == NULL)
@@ -853,6 +873,25 @@ add_process(const IpbSandbox *sandbox, pid_t pid, GError **error)
     return sandbox->cgroup == NULL || ipb_cgroup_add(sandbox->cgroup, pid, error);
 }
 
+static int
+open_workspace(const IpbSandbox *sandbox, IpbLayerUser *ret_user, GError **error)
+{
+    pid_t pid = sandbox->init.pidfd >= 0 ? ipb_pidfd_pid(sandbox->init.pidfd) : 0;
+    g_autofree char *root = g_strdup_printf("/proc/%d/root", (int) pid);
+    ipb_autofd inside = pid > 0 ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct open_how how = {
+        .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS,
+    };
+    *ret_user = (IpbLayerUser){sandbox->user.outer_uid, sandbox->user.outer_gid};
+    int fd = inside >= 0
+                 ? (int) syscall(SYS_openat2, inside, sandbox->plan->workspace, &how, sizeof how)
+                 : -1;
+    if (fd < 0)
+        ipb_error_set_errno(error, errno, "cannot open the workspace in the sandbox");
+    return fd;
+}
+
 static char *
 describe_limit(const IpbSandbox *sandbox, int wait_status)
 {
@@ -874,7 +913,8 @@ static const char *const MOUNT_NAMES[] = {
     [IPB_MOUNT_TMPFS] = "private",       [IPB_MOUNT_HIDE_DIR] = "hidden",
     [IPB_MOUNT_HIDE_FILE] = "hidden",    [IPB_MOUNT_FILE] = "file",
     [IPB_MOUNT_PROC] = "proc",           [IPB_MOUNT_DEV] = "dev",
-    [IPB_MOUNT_DEVPTS] = "devpts",
+    [IPB_MOUNT_DEVPTS] = "devpts",       [IPB_MOUNT_LAYER] = "layer",
+    [IPB_MOUNT_STAGED] = "staged",
 };
 
 static bool
@@ -932,6 +972,7 @@ const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
     .entry = entry_of,
     .add_process = add_process,
     .adopt = adopt,
+    .open_workspace = open_workspace,
     .report_denials = report_denials,
     .weaker_gaps = WEAKER_GAPS,
 };
