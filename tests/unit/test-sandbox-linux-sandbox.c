@@ -14,7 +14,8 @@
 
 #define N_SANDBOXES 3
 
-/* Calls of ppoll() that may wait. Only ipb_fd_wait() calls it; GLib and other threads use poll(). */
+/* Calls of ppoll() that may wait. Only ipb_fd_wait() makes any; GLib and other threads call
+ * poll(). */
 static unsigned n_waits;
 
 int
