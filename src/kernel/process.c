@@ -30,6 +30,7 @@
 #include "kernel/child-output.h"
 #include "kernel/marker.h"
 #include "kernel/output.h"
+#include "kernel/private-memory.h"
 #include "kernel/walls.h"
 #include "sandbox/sandbox.h"
 
@@ -95,6 +96,7 @@ struct IpbProcess {
     IpbProcess *forerunner;            /* borrowed, until it has answered; or NULL */
     uint64_t branch;                   /* its number there */
     int wire_fd, stdout_fd, stderr_fd; /* our ends, until it is adopted; or -1 */
+    IpbBranchKind kind;
     char **warnings;
     bool is_refused;
 };
@@ -129,7 +131,8 @@ static void
 leave_walls(IpbProcess *process)
 {
     if (process->walls != NULL)
-        ipb_walls_leave(g_steal_pointer(&process->walls), process, process->id);
+        ipb_walls_leave(g_steal_pointer(&process->walls), process,
+                        process->kind == IPB_BRANCH_PARKED ? 0 : process->id);
 }
 
 /* The last process takes the sandbox and what is in it with it, and waits for that. */
@@ -294,6 +297,8 @@ on_hello(IpbProcess *process)
         return;
     process->state = IPB_PROCESS_READY;
     ipb_pausable_timer_unset(&process->init_timer);
+    if (process->kind == IPB_BRANCH_RESTORED && process->walls != NULL)
+        ipb_walls_reach(process->walls, process->sandboxing.data);
     process->funcs.on_hello(process->data);
 }
 
@@ -441,7 +446,9 @@ on_branched(IpbProcess *process, const IpbMessage *message)
         refuse_branch(branch, (const char *const *) message->texts);
         return;
     }
-    branch->warnings = g_strdupv(message->texts);
+    /* What a parked copy lacks, its branches lack, too. */
+    branch->warnings =
+        g_strdupv(process->kind == IPB_BRANCH_PARKED ? process->warnings : message->texts);
     if (branch->walls != NULL) {
         g_autoptr(GError) error = NULL;
         if (!ipb_walls_adopt(branch->walls, branch, (pid_t) message->branch_pid, &error))
@@ -577,11 +584,14 @@ forget_start(IpbProcess *process)
     g_clear_pointer(&process->cwd, g_free);
 }
 
+/* A parked copy runs nothing that could be started: it says hello by itself. */
 static bool
 send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
 {
     if (getrandom(key, IPB_MARKER_KEY_SIZE, 0) != IPB_MARKER_KEY_SIZE)
         return ipb_error_set_errno(error, errno, "cannot get random bytes");
+    if (process->kind == IPB_BRANCH_PARKED)
+        return true;
     char key_text[2 * IPB_MARKER_KEY_SIZE + 1];
     for (int i = 0; i < IPB_MARKER_KEY_SIZE; i++)
         snprintf(key_text + 2 * i, 3, "%02x", key[i]);
@@ -828,10 +838,12 @@ make_channels(IpbProcess *branch, int ret_theirs[3], GError **error)
 
 /* Descriptors can only be sent if no frame waits to be written. */
 static bool
-send_branch(IpbProcess *forerunner, const char *token, const int theirs[3], GError **error)
+send_branch(IpbProcess *forerunner, IpbBranchKind kind, const char *token, const int theirs[3],
+            GError **error)
 {
     size_t size;
-    g_autofree char *frame = ipb_message_build_branch(++forerunner->last_branch, token, &size);
+    g_autofree char *frame =
+        ipb_message_build_branch(kind, ++forerunner->last_branch, token, &size);
     if (ipb_write_queue_size(forerunner->write_queue) > 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel does not read: try again");
         return false;
@@ -847,7 +859,7 @@ ask_forerunner(IpbProcess *branch, IpbProcess *forerunner, const char *token, GE
 {
     int theirs[3] = {-1, -1, -1};
     bool is_sent = forerunner->state == IPB_PROCESS_READY && make_channels(branch, theirs, error) &&
-                   send_branch(forerunner, token, theirs, error);
+                   send_branch(forerunner, branch->kind, token, theirs, error);
     for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++)
         ipb_fd_close(&theirs[i]);
     if (!is_sent)
@@ -869,7 +881,10 @@ start_branch(IpbProcess *branch, const IpbProcessOptions *options)
         fail_start(branch, error != NULL ? error->message : "the kernel has ended");
     } else if (forerunner->walls != NULL) {
         branch->walls = forerunner->walls;
-        ipb_walls_join(branch->walls, options->sandbox->data, &walls_funcs, branch);
+        branch->sandboxing = *options->sandbox;
+        ipb_walls_join(branch->walls, &walls_funcs, branch);
+        if (branch->kind == IPB_BRANCH_LIVE)
+            ipb_walls_reach(branch->walls, branch->sandboxing.data);
     }
 }
 
@@ -890,6 +905,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->seed = options->seed;
     process->rules = options->rules;
     process->init_timeout_ms = options->init_timeout_ms;
+    process->kind = options->kind;
     process->pidfd = process->write_fd = process->new_pipes[0] = process->new_pipes[1] = -1;
     process->wire_fd = process->stdout_fd = process->stderr_fd = -1;
     process->branches = g_ptr_array_new();
@@ -899,6 +915,18 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     else
         start(process, options->sandbox);
     return process;
+}
+
+void
+ipb_process_set_data(IpbProcess *process, void *data)
+{
+    process->data = data;
+}
+
+bool
+ipb_process_measure(const IpbProcess *process, uint64_t *ret_bytes)
+{
+    return process->state == IPB_PROCESS_READY && ipb_private_memory(process->pid, ret_bytes);
 }
 
 const char *const *

@@ -184,9 +184,14 @@ ipb_walls_new(IpbLoop *loop, const IpbSandboxPlan *plan, const IpbKernelSandboxF
 }
 
 void
-ipb_walls_join(IpbWalls *walls, void *owner, const IpbWallsFuncs *funcs, void *data)
+ipb_walls_join(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data)
 {
     add_member(walls, funcs, data);
+}
+
+void
+ipb_walls_reach(IpbWalls *walls, void *owner)
+{
     if (walls->reach != NULL)
         walls->sandboxing.join(walls->reach, owner);
 }

@@ -26,9 +26,11 @@ typedef struct {
 IpbWalls *ipb_walls_new(IpbLoop *loop, const IpbSandboxPlan *plan,
                         const IpbKernelSandboxFuncs *sandboxing, const IpbWallsFuncs *funcs,
                         void *data, GError **error);
-/* Adds a member, @data. @owner: of the sandboxes of its later processes; it can reach from now on
- * what the first member can reach. */
-void ipb_walls_join(IpbWalls *walls, void *owner, const IpbWallsFuncs *funcs, void *data);
+/* Adds a member, @data. */
+void ipb_walls_join(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data);
+/* @owner: of the sandboxes of a member's later processes; it can reach from now on what the first
+ * member can reach. */
+void ipb_walls_reach(IpbWalls *walls, void *owner);
 /* @pid: of the member's process, as it is known inside. It must be a child of pid 1. on_adopted
  * follows, or on_end. */
 bool ipb_walls_adopt(IpbWalls *walls, void *data, pid_t pid, GError **error);

@@ -14,8 +14,7 @@
 
 #define N_SANDBOXES 3
 
-/* Calls of ppoll() that may wait. Only ipb_fd_wait() makes any; GLib and other threads call
- * poll(). */
+/* Calls of ppoll() that may wait. Only ipb_fd_wait() calls it; GLib and threads use poll(). */
 static unsigned n_waits;
 
 int
