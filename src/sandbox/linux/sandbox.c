@@ -28,8 +28,6 @@
 
 #include <linux/openat2.h>
 
-#include <glib-unix.h>
-
 #include "base/exec-plan.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -51,10 +49,6 @@
 #define END_TIMEOUT_MS 200
 /* Fds that are kept for later are duplicated to numbers from this on. */
 #define FIRST_SAFE_FD 16
-
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
 
 /* The launcher, or pid 1. */
 typedef struct {
@@ -97,22 +91,10 @@ static void finish_if_over(IpbSandbox *sandbox);
 
 /* --- our children ----------------------------------------------------------------------------- */
 
-static bool
-reap(int pidfd)
-{
-    siginfo_t info = {0};
-    int result;
-    do
-        result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG);
-    while (result < 0 && errno == EINTR);
-    /* ECHILD: the application reaps children that it does not know. */
-    return result < 0 || info.si_pid != 0;
-}
-
 static void
 on_child_ended(IpbSandbox *sandbox, Child *child)
 {
-    if (!reap(child->pidfd))
+    if (!ipb_pidfd_reap(child->pidfd))
         return;
     g_clear_pointer(&child->watch, ipb_watch_free);
     ipb_fd_close(&child->pidfd);
@@ -140,42 +122,15 @@ kill_child(const Child *child)
         ipb_pidfd_signal(child->pidfd, SIGKILL, NULL);
 }
 
-/* A process that was killed and has not ended yet. Pid 1 ends after everything inside, kernels
- * included, which their forkserver must reap; then the system takes down its namespaces. The main
- * context, which outlives the loop, reaps it. */
-typedef struct {
-    int pidfd;
-    IpbCgroup *cgroup; /* or NULL */
-} Straggler;
-
-static gboolean
-on_straggler_ended(int pidfd, GIOCondition condition, void *data)
-{
-    return reap(pidfd) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
-}
-
 static void
-free_straggler(void *data)
+free_cgroup(void *data)
 {
-    Straggler *straggler = data;
-    ipb_fd_close(&straggler->pidfd);
-    ipb_cgroup_free(straggler->cgroup);
-    g_free(straggler);
+    ipb_cgroup_free(data);
 }
 
-static void
-reap_later(IpbLoop *loop, int pidfd, IpbCgroup *cgroup)
-{
-    Straggler *straggler = g_new(Straggler, 1);
-    *straggler = (Straggler){pidfd, cgroup};
-    g_autoptr(GSource) source = g_unix_fd_source_new(pidfd, G_IO_IN);
-    /* GLib casts to the type of callback that the source calls. */
-    g_source_set_callback(source, G_SOURCE_FUNC(on_straggler_ended), straggler, free_straggler);
-    g_source_attach(source, ipb_loop_context(loop));
-}
-
-/* Kills and reaps it. If it does not end within @timeout_ms, it is reaped later. Then it takes the
- * cgroup along, which is freed with it. */
+/* Kills and reaps it. If it does not end within @timeout_ms, it is reaped later, and the cgroup,
+ * which can only be removed when it is empty, is freed then. Pid 1 ends after everything inside,
+ * kernels included, which their forkserver must reap; then the system takes down its namespaces. */
 static void
 end_child(IpbSandbox *sandbox, Child *child, unsigned timeout_ms)
 {
@@ -184,11 +139,11 @@ end_child(IpbSandbox *sandbox, Child *child, unsigned timeout_ms)
         return;
     kill_child(child);
     bool has_ended = timeout_ms == 0 || ipb_fd_wait(child->pidfd, POLLIN, timeout_ms);
-    if (has_ended && reap(child->pidfd)) {
+    if (has_ended && ipb_pidfd_reap(child->pidfd))
         ipb_fd_close(&child->pidfd);
-        return;
-    }
-    reap_later(sandbox->loop, ipb_fd_steal(&child->pidfd), g_steal_pointer(&sandbox->cgroup));
+    else
+        ipb_loop_reap(sandbox->loop, ipb_fd_steal(&child->pidfd), free_cgroup,
+                      g_steal_pointer(&sandbox->cgroup));
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
