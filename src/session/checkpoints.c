@@ -53,6 +53,7 @@ struct IpbCheckpoints {
     GPtrArray *kept; /* Checkpoint, the oldest first */
     GPtrArray *ring; /* likewise, for undo */
     uint64_t last_id;
+    uint64_t n_named;    /* so far */
     guint next_measured; /* in the ring */
     Task task;
 };
@@ -359,6 +360,7 @@ make(IpbCheckpoints *checkpoints, TaskKind kind, const char *name, uint64_t cell
         return false;
     Checkpoint *checkpoint = g_new0(Checkpoint, 1);
     checkpoint->id = ++checkpoints->last_id;
+    checkpoints->n_named += name != NULL ? 1 : 0;
     checkpoint->name = g_strdup(name);
     checkpoint->cell = cell;
     checkpoint->created_us = g_get_real_time();
@@ -410,7 +412,7 @@ check_name(const IpbCheckpoints *checkpoints, const char *name, GError **error)
 static char *
 make_up_name(const IpbCheckpoints *checkpoints)
 {
-    for (uint64_t number = checkpoints->last_id + 1;; number++) {
+    for (uint64_t number = checkpoints->n_named + 1;; number++) {
         g_autofree char *name = g_strdup_printf("checkpoint-%" PRIu64, number);
         if (ipb_checkpoints_find(checkpoints, name) == 0)
             return g_steal_pointer(&name);
@@ -601,8 +603,8 @@ ipb_checkpoints_drop_all(IpbCheckpoints *checkpoints)
     unsigned n = checkpoints->kept->len;
     if (checkpoints->task.kind != TASK_NONE) {
         if (checkpoints->task.error == NULL)
-            checkpoints->task.error = g_error_new_literal(
-                IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the session was reset or closed meanwhile");
+            checkpoints->task.error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
+                                                          "the session was reset or closed before");
         end_task(checkpoints);
     }
     clear_list(checkpoints, checkpoints->ring);

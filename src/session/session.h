@@ -127,8 +127,8 @@ typedef struct {
  * token, approvals and MCP servers of its own. @func is called once from the loop, unless the new
  * session is freed before: kernel/kernel.h. After an error the session is of no use: close or free
  * it. Errors: BUSY: a cell or a tool call runs (of a checkpoint they may); INVALID: the session is
- * closed, is recorded, has no kernel process, or its kernels cannot be branched; NOT_FOUND: there is
- * no such checkpoint. */
+ * closed, is recorded, has no kernel process, or its kernels cannot be branched; NOT_FOUND: there
+ * is no such checkpoint. */
 IpbSession *ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *options,
                              IpbBranchedFunc func, void *func_data, GError **error);
 /* See session/checkpoints.h. Errors also as for ipb_session_fork(). */

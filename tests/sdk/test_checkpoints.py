@@ -163,7 +163,7 @@ async def test_reset_drops_checkpoints(sandbox: bool) -> None:
             await executor.undo()
         result = await executor.execute("'x' in globals()")
         assert result.text == "False"
-        assert "[ipybox] the reset has dropped 1 checkpoints" in result.notices
+        assert result.notices == ["[ipybox] the reset has dropped 1 checkpoints"]
 
 
 @sandboxes

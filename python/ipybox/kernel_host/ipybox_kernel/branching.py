@@ -2,8 +2,8 @@
 """Forks a branch of this kernel: a second kernel with the same state, between two cells.
 
 One call in C does the fork (src/sandbox/linux/init/branch.c). The branch is a child of the
-forkserver or, in a sandbox, of pid 1, so user code here does not see it. A parked copy waits in that
-call, and returns only in branches of it.
+forkserver or, in a sandbox, of pid 1, so user code here does not see it. A parked copy waits in
+that call, and returns only in branches of it.
 
 What a fork would break without an error is refused (`find_reasons`), or mended in the branch
 (`Mends`). What both share or the branch lacks is a warning (`find_warnings`).
@@ -80,7 +80,7 @@ class Park(ctypes.Structure):
 
 def make_park(fds: list[int], links: Links, parent: int | None, depth: int) -> Park:
     marks = (links.stdout_marks, links.stderr_marks)
-    ports = [(fd, stream + 1) for stream in (0, 1) for fd in descriptors_of(marks[stream])]
+    ports = [_Port(fd, stream + 1) for stream in (0, 1) for fd in descriptors_of(marks[stream])]
     start, end = linux.environment_block()
     return Park(
         fds=(ctypes.c_int * 3)(*fds),
