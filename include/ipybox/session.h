@@ -543,7 +543,7 @@ IPYBOX_EXPORT uint64_t ipybox_session_checkpoint(IpyboxSession *session, const c
  * @brief Gives the kernel the state of a checkpoint, which can be restored again.
  *
  * The session keeps its registrations, approvals and MCP servers. The kernel's process is killed,
- * with the processes that it has started, and replaced. Cells that are given meanwhile wait. Cells
+ * with the processes that it has started, and replaced. Cells that are given until then wait. Cells
  * that came before cannot be undone any more.
  *
  * @param session the session, of which no cell runs or waits

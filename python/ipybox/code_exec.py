@@ -816,7 +816,7 @@ class Checkpoint:
 
         The executor keeps its registrations and approvals. Its kernel process is killed, with the
         processes that cells have started, and replaced. Cells that came before cannot be undone any
-        more. Cells that are given meanwhile wait.
+        more. Cells that are given until then wait.
 
         Raises:
             RuntimeError: If a cell runs, the checkpoint was dropped, or its executor was stopped or
@@ -827,7 +827,7 @@ class Checkpoint:
     async def branch(self, n: int = 1, seed: int | None = None) -> list[CodeExecutor]:
         """Makes executors that continue from this checkpoint, as `CodeExecutor.fork` does.
 
-        A cell of the executor may run meanwhile.
+        A cell of the executor may run at the same time.
 
         Args:
             n: How many branches to make, 1 to 1000.

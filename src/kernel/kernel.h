@@ -205,7 +205,7 @@ bool ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode);
  * IPB_KERNEL_CAN_BE_FORKED, and @branch has the options of @kernel but for its environment. Later
  * processes of it are fresh ones. @func is called once, unless @branch is freed before. Cells may
  * be given to the branch at once. Returns false with @error: BUSY: a cell runs; INVALID: @kernel
- * has no process. */
+ * has no process. For a parked branch it gets one first. */
 bool ipb_kernel_fork(IpbKernel *kernel, IpbKernel *branch, const IpbBranchOptions *options,
                      IpbBranchedFunc func, void *data, GError **error);
 /* @kernel continues in the process of @branch, which is IPB_BRANCH_RESTORED, is ready and has run

@@ -752,7 +752,7 @@ start_next_cell(IpbCells *cells)
 void
 ipb_cells_prepared(IpbCells *cells, const char *problem)
 {
-    /* If it was cancelled meanwhile, another one is the first. */
+    /* If it was cancelled since, another one is the first. */
     cells->prepared = cells->preparing;
     cells->preparing = 0;
     const Cell *first = g_queue_peek_head(&cells->waiting);

@@ -53,7 +53,8 @@ struct IpbCheckpoints {
     GPtrArray *kept; /* Checkpoint, the oldest first */
     GPtrArray *ring; /* likewise, for undo */
     uint64_t last_id;
-    guint next_measured; /* in the ring */
+    uint64_t n_named;    /* so far */
+    guint next_measured; /* of both, modulo their lengths */
     Task task;
 };
 
@@ -148,25 +149,15 @@ sum_bytes(const IpbCheckpoints *checkpoints)
     return sum;
 }
 
-/* Examining a large process takes milliseconds. So before a cell only two are: the last one, from
- * which the last cell has moved away, and another one in turn. */
+/* Examining a large process takes milliseconds. So only two of a list are: the last one, from which
+ * the kernel has moved away, and another one in turn. */
 static void
-measure_some(IpbCheckpoints *checkpoints)
+measure_some(IpbCheckpoints *checkpoints, GPtrArray *list)
 {
-    GPtrArray *ring = checkpoints->ring;
-    if (ring->len == 0)
+    if (list->len == 0)
         return;
-    measure(checkpoints, g_ptr_array_index(ring, ring->len - 1));
-    measure(checkpoints, g_ptr_array_index(ring, checkpoints->next_measured++ % ring->len));
-}
-
-static void
-measure_all(IpbCheckpoints *checkpoints)
-{
-    for (guint i = 0; i < checkpoints->kept->len; i++)
-        measure(checkpoints, g_ptr_array_index(checkpoints->kept, i));
-    for (guint i = 0; i < checkpoints->ring->len; i++)
-        measure(checkpoints, g_ptr_array_index(checkpoints->ring, i));
+    measure(checkpoints, g_ptr_array_index(list, list->len - 1));
+    measure(checkpoints, g_ptr_array_index(list, checkpoints->next_measured++ % list->len));
 }
 
 /* What to drop: "the largest is "x" with 120 MiB". */
@@ -359,6 +350,7 @@ make(IpbCheckpoints *checkpoints, TaskKind kind, const char *name, uint64_t cell
         return false;
     Checkpoint *checkpoint = g_new0(Checkpoint, 1);
     checkpoint->id = ++checkpoints->last_id;
+    checkpoints->n_named += name != NULL ? 1 : 0;
     checkpoint->name = g_strdup(name);
     checkpoint->cell = cell;
     checkpoint->created_us = g_get_real_time();
@@ -410,7 +402,7 @@ check_name(const IpbCheckpoints *checkpoints, const char *name, GError **error)
 static char *
 make_up_name(const IpbCheckpoints *checkpoints)
 {
-    for (uint64_t number = checkpoints->last_id + 1;; number++) {
+    for (uint64_t number = checkpoints->n_named + 1;; number++) {
         g_autofree char *name = g_strdup_printf("checkpoint-%" PRIu64, number);
         if (ipb_checkpoints_find(checkpoints, name) == 0)
             return g_steal_pointer(&name);
@@ -424,7 +416,8 @@ ipb_checkpoints_make(IpbCheckpoints *checkpoints, const char *name, IpbCheckpoin
     g_autofree char *own = name == NULL ? make_up_name(checkpoints) : NULL;
     if (name != NULL && !check_name(checkpoints, name, error))
         return false;
-    measure_all(checkpoints);
+    measure_some(checkpoints, checkpoints->kept);
+    measure_some(checkpoints, checkpoints->ring);
     if (!check_bounds(checkpoints, error) ||
         !make(checkpoints, TASK_MAKE, own != NULL ? own : name, 0, error))
         return false;
@@ -528,7 +521,7 @@ prepare_cell(uint64_t cell, uint64_t last_run, bool undoes_on_error, char **ret_
     if (checkpoints->options.undo == 0 && !undoes_on_error)
         return false;
     drop_unused(checkpoints, cell, last_run);
-    measure_some(checkpoints);
+    measure_some(checkpoints, checkpoints->ring);
     make_room_in_ring(checkpoints);
     if (check_bounds(checkpoints, &error) &&
         make(checkpoints, TASK_MAKE_FOR_CELL, NULL, cell, &error))
@@ -601,8 +594,8 @@ ipb_checkpoints_drop_all(IpbCheckpoints *checkpoints)
     unsigned n = checkpoints->kept->len;
     if (checkpoints->task.kind != TASK_NONE) {
         if (checkpoints->task.error == NULL)
-            checkpoints->task.error = g_error_new_literal(
-                IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the session was reset or closed meanwhile");
+            checkpoints->task.error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
+                                                          "the session was reset or closed before");
         end_task(checkpoints);
     }
     clear_list(checkpoints, checkpoints->ring);

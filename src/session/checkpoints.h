@@ -4,7 +4,7 @@
  * cells, for undo. A checkpoint is a parked copy of the kernel: a process that runs nothing. A
  * restore gives the session's kernel a fork of it (docs/branches.md).
  *
- * One of them is made or restored at a time, between cells. Cells that are given meanwhile wait.
+ * One of them is made or restored at a time, between cells. Cells that are given then wait.
  *
  * Ownership: the session owns it, and frees it before the kernel and the cells.
  */

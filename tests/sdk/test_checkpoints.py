@@ -163,7 +163,7 @@ async def test_reset_drops_checkpoints(sandbox: bool) -> None:
             await executor.undo()
         result = await executor.execute("'x' in globals()")
         assert result.text == "False"
-        assert "[ipybox] the reset has dropped 1 checkpoints" in result.notices
+        assert result.notices == ["[ipybox] the reset has dropped 1 checkpoints"]
 
 
 @sandboxes
@@ -308,6 +308,36 @@ async def test_restores_spend_no_levels_in_a_sandbox() -> None:
         await stop(*chain[1:])
 
 
+async def test_walls_around_checkpoints() -> None:
+    """A branch reaches no checkpoint of its forerunner, and the forerunner reaches its own."""
+    find = (
+        "import os\n"
+        "def parent(pid):\n"
+        "    return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])\n"
+        "[pid for pid in map(int, filter(str.isdigit, os.listdir('/proc')))"
+        " if pid not in (1, os.getpid()) and parent(pid) == 1]"
+    )
+    signal_it = "os.kill({0}, 0)"
+    async with CodeExecutor(sandbox=True) as executor:
+        await executor.execute("x = 1")
+        checkpoint = await executor.checkpoint()
+        (parked,) = eval(await text(executor, find))
+        await executor.execute(signal_it.format(parked))
+        (branch,) = await checkpoint.branch()
+        await branch.execute("import os, ctypes")
+        if has_signal_scope():
+            with pytest.raises(CodeExecutionError, match="PermissionError"):
+                await branch.execute(signal_it.format(parked))
+        trace = f"ctypes.CDLL(None).ptrace(16, {parked}, 0, 0)"
+        assert await text(branch, trace) == "-1"
+        await branch.stop()
+
+
+def has_signal_scope() -> bool:
+    """Landlock limits signals from Linux 6.12 on."""
+    return tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 12)
+
+
 async def test_limit_of_processes() -> None:
     """Parked copies count against the limits of their sandbox, and what fails leaves nothing."""
     async with CodeExecutor(sandbox=True, limits={"processes": 8}) as executor:
@@ -332,6 +362,30 @@ async def test_limit_of_processes() -> None:
                 assert "the limit of processes" in str(error)
                 assert time.monotonic() < deadline
         assert await text(executor, "x") == "1"
+
+
+async def test_too_many() -> None:
+    """The error says what to drop, and undo does not take the place of a named one."""
+    async with CodeExecutor(undo=1) as executor:
+        await executor.execute("x = bytearray(20_000_000)")
+        large = await executor.checkpoint("large")
+        await executor.execute("for i in range(0, len(x), 4096): x[i] = 1")
+        for _ in range(99):
+            await executor.checkpoint()
+        with pytest.raises(RuntimeError) as refused:
+            await executor.checkpoint()
+        assert (
+            "the session has 100 checkpoints already: drop one; the largest of this session is "
+            in (str(refused.value))
+        )
+        assert '"large" with ' in str(refused.value)
+        (notice,) = (await executor.execute("y = 1")).notices
+        assert "this cell cannot be undone: the session has 100 checkpoints" in notice
+        await large.drop()
+        assert (await executor.execute("y = 2")).notices == []
+        await executor.undo()
+        assert await text(executor, "y") == "1"
+        assert len(await executor.checkpoints()) == 99
 
 
 # Undo

@@ -15,6 +15,8 @@
 void
 ipb_served_call_free(IpbServedCall *call)
 {
+    if (call->slot != NULL)
+        *call->slot = NULL;
     ipb_timer_free(call->progress_timer);
     ipb_timer_free(call->waiting_timer);
     ipb_mcp_request_set_cancel(call->request, NULL, NULL);

@@ -44,6 +44,8 @@ struct IpbServedCall {
     /* Of the cell or the registration, for @cancel */
     uint64_t number;
     bool is_cancelled;
+    /* Where its pointer is to become NULL when it is freed; or NULL */
+    IpbServedCall **slot;
     /* It cannot be cancelled any more. */
     bool is_answered;
     /* Cells: */

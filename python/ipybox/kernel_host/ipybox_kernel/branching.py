@@ -87,7 +87,7 @@ class Park(ctypes.Structure):
 
 def make_park(fds: list[int], links: Links, parent: int | None, depth: int) -> Park:
     marks = (links.stdout_marks, links.stderr_marks)
-    ports = [(fd, stream + 1) for stream in (0, 1) for fd in descriptors_of(marks[stream])]
+    ports = [_Port(fd, stream + 1) for stream in (0, 1) for fd in descriptors_of(marks[stream])]
     start, end = linux.environment_block()
     return Park(
         fds=(ctypes.c_int * 3)(*fds),
