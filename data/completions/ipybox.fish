@@ -241,7 +241,8 @@ complete -c ipybox \
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'
 
-complete -c ipybox -n '__ipybox_is servers changes rules doctor sandbox selftest' -l json -d 'Print JSON'
+complete -c ipybox -n '__ipybox_is servers changes rules doctor sandbox selftest' -l json \
+    -d 'Print JSON'
 complete -c ipybox -n $no_command -a list -d 'Print the registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
 complete -c ipybox -n $no_command -a remove -d 'Remove a server'

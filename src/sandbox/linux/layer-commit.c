@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A commit. What is frozen is in the layer's directory, in files with numbers for names. The
- * journal names the path of each, and what the workspace had there. It is written before the first change
- * of the workspace, and removed after the last one. Each change is noted when it was attempted. If
- * a kill comes in between, the next process continues with the first change that is not noted. If
- * that one is in the workspace already, it is recognized: it equals what is frozen, or what was
- * frozen was moved there.
+ * journal names the path of each, and what the workspace had there. It is written before the first
+ * change of the workspace, and removed after the last one. Each change is noted when it was
+ * attempted. If a kill comes in between, the next process continues with the first change that is
+ * not noted. If that one is in the workspace already, it is recognized: it equals what is frozen,
+ * or what was frozen was moved there.
  *
  * Each change is judged, and made while no sandbox of the user can move a directory. The directory
  * is open, and no link was followed on the way to it.

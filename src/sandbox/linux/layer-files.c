@@ -381,7 +381,7 @@ ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool 
     return true;
 }
 
-/* --- what is frozen ---------------------------------------------------------------------------- */
+/* --- what is frozen --------------------------------------------------------------------------- */
 
 bool
 ipb_layer_is_interrupted(const IpbLayer *layer)
