@@ -20,6 +20,10 @@ function __ipybox_is_first
     test (count (commandline -opc)) = 1
 end
 
+function __ipybox_layers
+    ipybox changes 2>/dev/null | string replace -rf '^(layer-\S+) .*' '$1'
+end
+
 function __ipybox_registered
     ipybox servers 2>/dev/null | string replace -rf '^[0-9a-f]{32} +(\S+) .*' '$1'
 end
@@ -230,13 +234,15 @@ complete -c ipybox -n $no_change_command -a list -d 'Print what sessions have le
 complete -c ipybox -n $no_change_command -a show -d 'Print changes'
 complete -c ipybox -n $no_change_command -a commit -d 'Write changes to the workspace'
 complete -c ipybox -n $no_change_command -a discard -d 'Forget changes'
-complete -c ipybox -n '__ipybox_is changes; and __fish_seen_subcommand_from show commit discard' \
-    -a "(ipybox changes 2>/dev/null | string replace -rf '^(layer-\S+) .*' '\$1')"
+complete -c ipybox \
+    -n '__ipybox_is changes; and __fish_seen_subcommand_from show commit discard' \
+    -a '(__ipybox_layers)'
 
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'
 
-complete -c ipybox -n '__ipybox_is servers changes rules doctor sandbox selftest' -l json -d 'Print JSON'
+complete -c ipybox -n '__ipybox_is servers changes rules doctor sandbox selftest' -l json \
+    -d 'Print JSON'
 complete -c ipybox -n $no_command -a list -d 'Print the registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
 complete -c ipybox -n $no_command -a remove -d 'Remove a server'

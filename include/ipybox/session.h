@@ -89,7 +89,8 @@ typedef enum {
 
 /** Where what cells write in the workspace goes. */
 typedef enum {
-    IPYBOX_WORKSPACE_LIVE, /**< to the workspace. */
+    /** To the workspace. */
+    IPYBOX_WORKSPACE_LIVE,
     /** To a layer, until ipybox_session_commit() writes it to the workspace. It needs
      * #IPYBOX_SANDBOX_ON. */
     IPYBOX_WORKSPACE_STAGED,
@@ -726,7 +727,7 @@ IPYBOX_EXPORT char *ipybox_session_changes(IpyboxSession *session, gboolean diff
  *
  * First it is copied to where no code can change it. Protected names are not written. A file that
  * was changed outside of the session, too, stays as it is on both sides. If the program is killed
- * meanwhile, `ipybox changes commit` finishes the commit.
+ * before the end, `ipybox changes commit` finishes the commit.
  *
  * @param session the session
  * @param paths files and directories below the workspace, NULL-terminated; copied. NULL: everything
@@ -759,8 +760,8 @@ IPYBOX_EXPORT char *ipybox_session_commit_finish(IpyboxSession *session, GAsyncR
  * @param session the session
  * @param paths files and directories below the workspace, NULL-terminated. NULL: everything
  * @param cancellable ends the call; may be NULL. It may be cancelled from another thread
- * @param error as for ipybox_session_commit_finish(); also #IPYBOX_ERROR_BUSY if this is called from
- *     a callback
+ * @param error as for ipybox_session_commit_finish(); also #IPYBOX_ERROR_BUSY if this is called
+ *     from a callback
  * @return as for ipybox_session_commit_finish(); NULL with @p error
  */
 IPYBOX_EXPORT char *ipybox_session_commit(IpyboxSession *session, const char *const *paths,

@@ -27,11 +27,11 @@ from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
 from .inputs import InputRequest
 from .results import (
+    Changes,
     CodeExecutionChunk,
     CodeExecutionError,
     CodeExecutionResult,
     LateOutput,
-    Changes,
     Variables,
 )
 from .tool_exec.approval.client import ApprovalRequest
@@ -170,8 +170,8 @@ class CodeExecutor:
                 change. It must exist. None: the current directory at the time of `start`.
             undo: How many of the last cells `undo` can undo, 0 to 100. If it is not 0, a checkpoint
                 is made before each cell.
-            workspace_mode: `staged`, which needs a sandbox: what the code writes in the workspace is
-                kept aside, until `commit` writes it there or `discard` undoes it.
+            workspace_mode: `staged`, which needs a sandbox: what the code writes in the workspace
+                is kept aside, until `commit` writes it there or `discard` undoes it.
             staging_dir: The directory in which it is kept. None: the state directory of ipybox.
 
         Raises:
@@ -602,7 +602,7 @@ class CodeExecutor:
 
         Protected names are not written, and files that were changed outside of the session, too,
         stay as they are on both sides: see `problem` and `conflict` of the changes. If the program
-        is killed meanwhile, `ipybox changes commit` finishes the commit.
+        is killed before the end, `ipybox changes commit` finishes the commit.
 
         Args:
             paths: Files and directories below the workspace. None: everything.

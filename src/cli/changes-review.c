@@ -13,7 +13,7 @@
 #include "base/display-text.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "base/text-diff.h"
+#include "base/unified-diff.h"
 #include "command/known-paths.h"
 #include "json/writer.h"
 #include "session/installation-paths.h"
@@ -132,8 +132,8 @@ print_diffs(FILE *out, IpbLayer *layer, const IpbLayerChanges *changes)
         }
         bool is_removed = change->kind == IPB_CHANGE_REMOVED;
         g_autofree char *diff =
-            ipb_text_diff(name, before != NULL ? before : "",
-                          after != NULL && !is_removed ? after : "", MAX_DIFF_BYTES);
+            ipb_unified_diff(name, before != NULL ? before : "",
+                             after != NULL && !is_removed ? after : "", MAX_DIFF_BYTES);
         fputs(diff, out);
     }
 }

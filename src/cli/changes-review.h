@@ -12,7 +12,7 @@ typedef struct {
     const char *layer;          /* its directory */
     const char *sandbox_config; /* which names may be committed; NULL: the default */
     const char *const *paths;   /* NULL: all */
-    bool is_approved;           /* nobody is asked: everything is committed */
+    bool is_approved;           /* no one is asked: everything is committed */
     bool is_unasked;            /* likewise: nothing is */
 } IpbChangesReview;
 

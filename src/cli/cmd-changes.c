@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `ipybox changes`: what staged sessions have written and nobody has committed: list, show, commit,
+ * `ipybox changes`: what staged sessions have written and no one has committed: list, show, commit,
  * discard.
  */
 #include <stdio.h>

@@ -512,8 +512,8 @@ start(Run *run, const IpbRunArguments *arguments, GError **error)
     return true;
 }
 
-/* The session has ended: a signal ends this, too, and the changes stay. After an interrupt, nobody
- * is asked. */
+/* The session has ended: a signal ends this, too, and the changes stay. After an interrupt, no
+ * one is asked. */
 static int
 review_changes(const Run *run, const IpbRunArguments *arguments, int status)
 {

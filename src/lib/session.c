@@ -568,7 +568,7 @@ on_changes(const IpbStagedResult *result, const GError *error, void *data)
     forget_call(call->owner, call);
 }
 
-/* The work goes on. Its end finds the call ended. */
+/* The work continues. Its end finds the call ended. */
 static void
 cancel_changes(IpbCall *call)
 {

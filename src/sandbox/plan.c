@@ -239,7 +239,7 @@ check_layer(const IpbSandboxPlan *plan, GError **error)
         problem = "filesystem.allowWrite must name the workspace, and no directory above it";
     else if (ipb_path_is_in(plan->layer, plan->workspace))
         problem = "the layer would be in it: choose another place with --staging-dir";
-    else if (layer.is_readable || layer.is_writable)
+    else if (!layer.is_own && (layer.is_readable || layer.is_writable))
         problem = "code could reach the layer: choose another place with --staging-dir";
     if (problem != NULL)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,

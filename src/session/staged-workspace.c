@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/text-diff.h"
+#include "base/unified-diff.h"
 #include "base/thread.h"
 
 #define MAX_PATHS 10000
@@ -90,8 +90,8 @@ make_diff(IpbLayer *layer, const IpbLayerChange *change, size_t max)
     g_autofree char *valid = g_utf8_make_valid(change->path, -1);
     g_autofree char *name = ipb_display_text_printable(valid);
     const char *new_side = change->kind == IPB_CHANGE_REMOVED ? NULL : new_text;
-    return ipb_text_diff(name, old_text != NULL ? old_text : "", new_side != NULL ? new_side : "",
-                         max);
+    return ipb_unified_diff(name, old_text != NULL ? old_text : "",
+                            new_side != NULL ? new_side : "", max);
 }
 
 static char **

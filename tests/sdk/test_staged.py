@@ -207,7 +207,8 @@ async def test_ordinary_work(workspace: Path) -> None:
             executor,
             """
 import sqlite3, subprocess
-run = lambda command: subprocess.run(command, shell=True, check=True, capture_output=True, text=True)
+def run(command):
+    return subprocess.run(command, shell=True, check=True, capture_output=True, text=True)
 run("git init -q . && echo a > a && git add a")
 run("git -c user.name=n -c user.email=e@x commit -qm first")
 run("mkdir -p lib/deep && seq 1000 > lib/deep/numbers && mv lib moved && cp -r moved copied")
@@ -216,7 +217,7 @@ base.execute("create table t (a)"); base.execute("insert into t values (7)"); ba
 print(run("git log --oneline | wc -l").stdout)""",
         )
         assert out.strip() == "1"
-        # The data base is open for writing meanwhile.
+        # The data base is open for writing.
         done = await executor.commit()
         assert not problems(done)
         assert await text(executor, "print(base.execute('select a from t').fetchall())") == "[(7,)]"
@@ -224,14 +225,17 @@ print(run("git log --oneline | wc -l").stdout)""",
     log = subprocess.run([*git, "log", "--format=%s"], capture_output=True, text=True, check=True)
     assert log.stdout == "first\n"
     assert subprocess.run([*git, "fsck"], capture_output=True, check=False).returncode == 0
-    read = "import sqlite3; print(sqlite3.connect('data.sqlite').execute('select a from t').fetchone())"
+    read = (
+        "import sqlite3; "
+        "print(sqlite3.connect('data.sqlite').execute('select a from t').fetchone())"
+    )
     shown = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
     assert shown.stdout == "(7,)\n"
     assert len((workspace / "moved/deep/numbers").read_text().splitlines()) == 1000
 
 
 async def test_background_writer(workspace: Path) -> None:
-    """A process that writes all the time: what is committed is whole, and nothing else."""
+    """A process that writes all the time: no file is committed in part."""
     async with staged() as executor:
         await executor.execute(
             """

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layers without a sandbox: the tests write into a layer what overlayfs would, and what hostile code
- * would if it could reach it. tests/sdk/test_staged.py has real sandboxes.
+ * Layers without a sandbox: the tests write into a layer what overlayfs would, and what hostile
+ * code would if it could reach it. tests/sdk/test_staged.py has real sandboxes.
  */
 #include "sandbox/layer.h"
 
@@ -266,7 +266,7 @@ test_parts(Place *place, const void *data)
     expect(place, "folder/a", "a");
 }
 
-/* What is committed is what was frozen, whatever is written meanwhile. */
+/* What is committed is what was frozen, whatever is written after that. */
 static void
 test_frozen(Place *place, const void *data)
 {
@@ -320,10 +320,10 @@ test_conflicts(Place *place, const void *data)
     put(place, true, "kept", "new");
     g_autoptr(IpbLayerChanges) frozen =
         ipb_layer_freeze(place->layer, place->plan, NULL, &digest, &error);
-    put(place, false, "kept", "meanwhile");
+    put(place, false, "kept", "in between");
     g_autoptr(IpbLayerChanges) again = ipb_layer_commit(place->layer, place->plan, &error);
     g_assert_true(find(again, "kept")->is_conflict);
-    expect(place, "kept", "meanwhile");
+    expect(place, "kept", "in between");
 }
 
 /* The host's work on a file that was committed is no change of the session's; and once code has

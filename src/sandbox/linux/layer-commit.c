@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A commit. What is frozen is in the layer's directory, in files with numbers for names. The journal
- * names the path of each, and what the workspace had there. It is written before the first change
- * of the workspace, and removed after the last one. Each change is noted when it was attempted. If
- * a kill comes in between, the next process continues with the first change that is not noted. If
- * that one is in the workspace already, it is recognized: it equals what is frozen, or what was
- * frozen was moved there.
+ * A commit. What is frozen is in the layer's directory, in files with numbers for names. The
+ * journal names the path of each, and what the workspace had there. It is written before the first
+ * change of the workspace, and removed after the last one. Each change is noted when it was
+ * attempted. If a kill comes in between, the next process continues with the first change that is
+ * not noted. If that one is in the workspace already, it is recognized: it equals what is frozen,
+ * or what was frozen was moved there.
  *
  * Each change is judged, and made while no sandbox of the user can move a directory. The directory
  * is open, and no link was followed on the way to it.
@@ -126,13 +126,6 @@ read_journal(const IpbLayer *layer, const char *name, GError **error)
     return changes;
 }
 
-bool
-ipb_layer_is_interrupted(const IpbLayer *layer)
-{
-    g_autofree char *file = file_of(layer, IPB_LAYER_JOURNAL);
-    return g_file_test(file, G_FILE_TEST_EXISTS);
-}
-
 /* --- freezing --------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -236,14 +229,6 @@ make_digest(int frozen, const GPtrArray *changes)
             change->problem = g_strdup("what was frozen cannot be read");
     }
     return g_strdup(g_checksum_get_string(checksum));
-}
-
-void
-ipb_layer_thaw(IpbLayer *layer)
-{
-    if (!ipb_layer_is_interrupted(layer))
-        ipb_file_remove_tree_at(layer->directory_fd, IPB_LAYER_COMMIT);
-    layer->is_frozen = false;
 }
 
 static int
@@ -419,7 +404,7 @@ describe_failure(const IpbLayerChange *change)
                                    errno);
 }
 
-/* Nothing else of this user moves directories meanwhile. */
+/* Nothing else of this user moves directories while this runs. */
 static void
 commit_locked(const Commit *commit, IpbLayerChange *change, const char *frozen)
 {

@@ -16,6 +16,7 @@
 #include <linux/openat2.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 #define COPY_BYTES ((size_t) 128 << 10)
 
@@ -305,6 +306,19 @@ ipb_layer_change_free(IpbLayerChange *change)
     g_free(change);
 }
 
+bool
+ipb_layer_is_chosen(const char *path, const char *const *paths)
+{
+    for (; paths != NULL && *paths != NULL; paths++) {
+        size_t size = strlen(*paths);
+        while (size > 0 && (*paths)[size - 1] == '/')
+            size--;
+        if (strncmp(path, *paths, size) == 0 && (path[size] == '\0' || path[size] == '/'))
+            return true;
+    }
+    return paths == NULL;
+}
+
 /* Every one of @paths must name a change. */
 static bool
 are_all_found(const IpbLayerChanges *changes, const char *const *paths, GError **error)
@@ -365,4 +379,21 @@ ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool 
         return false;
     keep_chosen(changes, paths, has_parents);
     return true;
+}
+
+/* --- what is frozen --------------------------------------------------------------------------- */
+
+bool
+ipb_layer_is_interrupted(const IpbLayer *layer)
+{
+    g_autofree char *file = g_build_filename(layer->directory, IPB_LAYER_JOURNAL, NULL);
+    return g_file_test(file, G_FILE_TEST_EXISTS);
+}
+
+void
+ipb_layer_thaw(IpbLayer *layer)
+{
+    if (!ipb_layer_is_interrupted(layer))
+        ipb_file_remove_tree_at(layer->directory_fd, IPB_LAYER_COMMIT);
+    layer->is_frozen = false;
 }

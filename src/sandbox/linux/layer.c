@@ -414,8 +414,8 @@ known_since(const IpbLayer *layer, int64_t written_ns)
     return since;
 }
 
-/* When a file of the layer was made; before that the session had that of the workspace. If the
- * file system does not say it, the beginning of the layer is assumed, which gives more conflicts. */
+/* When a file of the layer was made; before that the session had that of the workspace. If the file
+ * system does not say it, it is the beginning of the layer, which gives more conflicts. */
 static int64_t
 find_since(const IpbLayer *layer, int directory, const char *name)
 {
@@ -647,19 +647,6 @@ ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan)
     g_ptr_array_extend_and_steal(changes->changes, look.directories);
     g_ptr_array_extend_and_steal(changes->changes, look.others);
     return changes;
-}
-
-bool
-ipb_layer_is_chosen(const char *path, const char *const *paths)
-{
-    for (; paths != NULL && *paths != NULL; paths++) {
-        size_t size = strlen(*paths);
-        while (size > 0 && (*paths)[size - 1] == '/')
-            size--;
-        if (strncmp(path, *paths, size) == 0 && (path[size] == '\0' || path[size] == '/'))
-            return true;
-    }
-    return paths == NULL;
 }
 
 void

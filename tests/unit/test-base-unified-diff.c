@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/text-diff.h"
+#include "base/unified-diff.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 static void
 expect(const char *old_text, const char *new_text, const char *wanted)
 {
-    g_autofree char *diff = ipb_text_diff("f", old_text, new_text, 100000);
+    g_autofree char *diff = ipb_unified_diff("f", old_text, new_text, 100000);
     g_assert_cmpstr(diff, ==, wanted);
 }
 
@@ -35,7 +35,7 @@ test_parts(void)
 static void
 test_hostile(void)
 {
-    g_autofree char *diff = ipb_text_diff("f", "", "\033[2Jx\r\n", 1000);
+    g_autofree char *diff = ipb_unified_diff("f", "", "\033[2Jx\r\n", 1000);
     g_assert_null(strchr(diff, '\033'));
     g_assert_null(strchr(diff, '\r'));
     g_assert_nonnull(strstr(diff, "[2Jx"));
@@ -55,9 +55,9 @@ static void
 test_bounds(void)
 {
     g_autofree char *left = many("left", 4000), *right = many("right", 4000);
-    g_autofree char *diff = ipb_text_diff("f", left, right, 1 << 20);
+    g_autofree char *diff = ipb_unified_diff("f", left, right, 1 << 20);
     g_assert_nonnull(strstr(diff, "@@ -1,4000 +1,4000 @@"));
-    g_autofree char *cut = ipb_text_diff("f", left, right, 100);
+    g_autofree char *cut = ipb_unified_diff("f", left, right, 100);
     g_assert_cmpuint(strlen(cut), <, 200);
     g_assert_true(g_str_has_suffix(cut, "… the diff is longer\n"));
 }
@@ -66,9 +66,9 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/text-diff/rows", test_rows);
-    g_test_add_func("/text-diff/parts", test_parts);
-    g_test_add_func("/text-diff/hostile", test_hostile);
-    g_test_add_func("/text-diff/bounds", test_bounds);
+    g_test_add_func("/unified-diff/rows", test_rows);
+    g_test_add_func("/unified-diff/parts", test_parts);
+    g_test_add_func("/unified-diff/hostile", test_hostile);
+    g_test_add_func("/unified-diff/bounds", test_bounds);
     return g_test_run();
 }

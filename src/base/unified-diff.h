@@ -11,4 +11,4 @@
  * many lines to be compared, the different part is shown as a whole. @name: of both sides, in the
  * first lines. Control characters except tab are made visible. All texts are UTF-8. The caller
  * frees it. */
-char *ipb_text_diff(const char *name, const char *old_text, const char *new_text, size_t max);
+char *ipb_unified_diff(const char *name, const char *old_text, const char *new_text, size_t max);

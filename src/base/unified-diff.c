@@ -3,7 +3,7 @@
  * Lines that are equal at the beginning and at the end are set aside. For what is between them a
  * table of the longest common subsequence is made.
  */
-#include "base/text-diff.h"
+#include "base/unified-diff.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -160,7 +160,7 @@ add_text(GString *out, const Row *row)
 }
 
 char *
-ipb_text_diff(const char *name, const char *old_text, const char *new_text, size_t max)
+ipb_unified_diff(const char *name, const char *old_text, const char *new_text, size_t max)
 {
     g_autoptr(GArray) old_lines = split(old_text), new_lines = split(new_text);
     g_autoptr(GArray) rows = make_rows(old_lines, new_lines);
