@@ -78,7 +78,9 @@ verify-long: all
 	    tests/conformance/test_jupyter_suites.py \
 	    tests/conformance/test_kernel_behaviours.py \
 	    tests/conformance/test_kernel_gateway.py
-	@scripts/test-setup hosts agents1 agents2 go rust
+	@scripts/test-setup packages hosts agents1 agents2 go rust
+	@IPYBOX_TEST_PACKAGES=1 IPYBOX_TEST_CYCLES=1000 .venv/bin/python -m pytest -q -n 2 \
+	    tests/sdk/test_fork_packages.py tests/sdk/test_fork.py
 	@IPYBOX_TEST_ALL_CLIENTS=1 .venv/bin/python -m pytest -q -n 2 tests/clients
 
 docs: build/build.ninja

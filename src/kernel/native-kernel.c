@@ -648,6 +648,7 @@ make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOption
         .init_timeout_ms = kernel->init_timeout_ms,
         .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
         .forerunner = forerunner,
+        .kind = branch != NULL ? branch->kind : IPB_BRANCH_LIVE,
         .forerunner_token = branch != NULL ? branch->token : NULL,
     };
     kernel->process = ipb_process_new(kernel->loop, kernel->forkserver, &options, &funcs, kernel);
@@ -880,6 +881,34 @@ fork_kernel(IpbKernel *base, IpbKernel *branch_base, const IpbBranchOptions *opt
 }
 
 static void
+replace(IpbKernel *base, IpbKernel *branch_base)
+{
+    NativeKernel *kernel = (NativeKernel *) base;
+    NativeKernel *branch = (NativeKernel *) branch_base;
+    g_return_if_fail(kernel->cell == 0 && branch->state == STATE_IDLE && branch->cell == 0);
+    IpbProcess *before = kernel->process;
+    kernel->process = g_steal_pointer(&branch->process);
+    ipb_process_set_data(kernel->process, kernel);
+    ipb_process_set_paused(kernel->process, kernel->is_paused);
+    ipb_process_free(before);
+    ipb_requests_fail(kernel->requests, /* with_waiting= */ false, "the session was restored");
+    ipb_late_output_clear(&kernel->late);
+    kernel->late_size_at_start = 0;
+    kernel->first_cell = branch->first_cell;
+    kernel->last_count = branch->last_count;
+    set_state(branch, STATE_STOPPED);
+    set_state(kernel, STATE_IDLE);
+    schedule_turn(kernel);
+}
+
+static bool
+measure(const IpbKernel *base, uint64_t *ret_bytes)
+{
+    const NativeKernel *kernel = (const NativeKernel *) base;
+    return kernel->process != NULL && ipb_process_measure(kernel->process, ret_bytes);
+}
+
+static void
 free_kernel(IpbKernel *base)
 {
     NativeKernel *kernel = (NativeKernel *) base;
@@ -915,6 +944,8 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
         .report_late_output = report_late_output,
         .has_socket = has_socket,
         .fork = fork_kernel,
+        .replace = replace,
+        .measure = measure,
         .free = free_kernel,
     };
     NativeKernel *kernel = g_new0(NativeKernel, 1);

@@ -43,7 +43,8 @@
 #include "sandbox/path.h"
 
 #define READY_TIMEOUT_MS 10000
-/* How long freeing waits for a process that is about to end or was killed. */
+/* How long freeing waits for the launcher, which is about to end, or for the first process of the
+ * weaker sandbox. */
 #define END_TIMEOUT_MS 200
 /* Fds that are kept for later are duplicated to numbers from this on. */
 #define FIRST_SAFE_FD 16
@@ -136,9 +137,9 @@ kill_child(const Child *child)
         ipb_pidfd_signal(child->pidfd, SIGKILL, NULL);
 }
 
-/* A process that was killed and takes longer to end. Pid 1 ends after everything inside, kernels
- * included, which their forkserver must reap. The main context, which outlives the loop, reaps it
- * then. */
+/* A process that was killed and has not ended yet. Pid 1 ends after everything inside, kernels
+ * included, which their forkserver must reap; then the system takes down its namespaces. The main
+ * context, which outlives the loop, reaps it. */
 typedef struct {
     int pidfd;
     IpbCgroup *cgroup; /* or NULL */
@@ -170,16 +171,17 @@ reap_later(IpbLoop *loop, int pidfd, IpbCgroup *cgroup)
     g_source_attach(source, ipb_loop_context(loop));
 }
 
-/* Kills and reaps it. If that takes longer, it is reaped later. Then it takes the cgroup along,
- * which is freed with it. */
+/* Kills and reaps it. If it does not end within @timeout_ms, it is reaped later. Then it takes the
+ * cgroup along, which is freed with it. */
 static void
-end_child(IpbSandbox *sandbox, Child *child)
+end_child(IpbSandbox *sandbox, Child *child, unsigned timeout_ms)
 {
     g_clear_pointer(&child->watch, ipb_watch_free);
     if (child->pidfd < 0)
         return;
     kill_child(child);
-    if (ipb_fd_wait(child->pidfd, POLLIN, END_TIMEOUT_MS) && reap(child->pidfd)) {
+    bool has_ended = timeout_ms == 0 || ipb_fd_wait(child->pidfd, POLLIN, timeout_ms);
+    if (has_ended && reap(child->pidfd)) {
         ipb_fd_close(&child->pidfd);
         return;
     }
@@ -690,8 +692,9 @@ stop(IpbSandbox *sandbox)
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     await_init(sandbox);
     end_weaker(sandbox);
-    end_child(sandbox, &sandbox->launcher);
-    end_child(sandbox, &sandbox->init);
+    end_child(sandbox, &sandbox->launcher, END_TIMEOUT_MS);
+    /* Not even a short wait: a server may end a thousand sandboxes, one after the other. */
+    end_child(sandbox, &sandbox->init, 0);
     g_clear_pointer(&sandbox->cgroup, ipb_cgroup_free);
     g_ptr_array_unref(sandbox->supervisors);
     forget_weaker(sandbox);
@@ -795,6 +798,15 @@ static bool
 is_weaker(const IpbSandbox *sandbox)
 {
     return sandbox->is_weaker;
+}
+
+static bool
+kill_inside(IpbSandbox *sandbox)
+{
+    if (!sandbox->is_ready || sandbox->has_ended)
+        return false;
+    kill_all(sandbox);
+    return true;
 }
 
 static void
@@ -912,6 +924,7 @@ const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
     .stop = stop,
     .explain = explain,
     .is_weaker = is_weaker,
+    .kill = kill_inside,
     .signal = send_signal,
     .failure = failure_of,
     .describe_limit = describe_limit,
