@@ -164,6 +164,8 @@ async def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     executor_options: dict[str, Any] = {"log_level": "ERROR", "python": str(options.python)}
     if options.sandbox:
         executor_options["sandbox"] = True
+        # They count together.
+        executor_options["limits"] = {"processes": 2 * options.many + 512}
     rows = {}
     for size in options.sizes:
         rows[f"{size} MB"] = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # fish completion of ipybox(1)
 
-set -l verbs run apigen servers login logout rules sandbox selftest doctor gateway kernel \
+set -l verbs run changes apigen servers login logout rules sandbox selftest doctor gateway kernel \
     kernelspec mcp record rpc serve tool-server
 set -l commands list add remove import
 
@@ -38,6 +38,8 @@ complete -c ipybox -s h -l help -d 'Show the options and exit'
 complete -c ipybox -n __ipybox_is_first -l version -d 'Show the version and exit'
 
 complete -c ipybox -n __ipybox_is_first -a run -d 'Run Python code as one cell'
+complete -c ipybox -n __ipybox_is_first -a changes \
+    -d 'Review what sessions with a staged workspace have changed'
 complete -c ipybox -n __ipybox_is_first -a apigen -d 'Generate the Python API of an MCP server'
 complete -c ipybox -n __ipybox_is_first -a servers \
     -d 'List, add, remove or import registered MCP servers'
@@ -82,7 +84,7 @@ complete -c ipybox -n '__ipybox_is mcp run record' \
     -l record -rF -d 'Append what happens in the session'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
-complete -c ipybox -n '__ipybox_is mcp run record gateway kernel kernelspec serve' \
+complete -c ipybox -n '__ipybox_is mcp run record gateway kernel kernelspec serve changes' \
     -l sandbox-config -rF \
     -d 'What the sandbox allows'
 complete -c ipybox -n '__ipybox_is run record kernel kernelspec' \
@@ -217,10 +219,24 @@ complete -c ipybox -n '__ipybox_is record' -l format -xa 'ipynb md html' \
     -d 'Format of the document'
 complete -c ipybox -n '__ipybox_is record' -xa '(__fish_complete_suffix .jsonl)'
 
+complete -c ipybox -n '__ipybox_is run' -l staged -d 'Keep what cells write aside, and review it'
+complete -c ipybox -n '__ipybox_is run changes' -l staging-dir -rF -d 'Where changes are kept'
+complete -c ipybox -n '__ipybox_is changes' -s y -l yes -d 'Commit without asking'
+complete -c ipybox -n '__ipybox_is changes' -l diff -d 'Show diffs of texts, too'
+set -l change_commands list show commit discard
+set -l no_change_command \
+    "__ipybox_is changes; and not __fish_seen_subcommand_from $change_commands"
+complete -c ipybox -n $no_change_command -a list -d 'Print what sessions have left'
+complete -c ipybox -n $no_change_command -a show -d 'Print changes'
+complete -c ipybox -n $no_change_command -a commit -d 'Write changes to the workspace'
+complete -c ipybox -n $no_change_command -a discard -d 'Forget changes'
+complete -c ipybox -n '__ipybox_is changes; and __fish_seen_subcommand_from show commit discard' \
+    -a "(ipybox changes 2>/dev/null | string replace -rf '^(layer-\S+) .*' '\$1')"
+
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'
 
-complete -c ipybox -n '__ipybox_is servers rules doctor sandbox selftest' -l json -d 'Print JSON'
+complete -c ipybox -n '__ipybox_is servers changes rules doctor sandbox selftest' -l json -d 'Print JSON'
 complete -c ipybox -n $no_command -a list -d 'Print the registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
 complete -c ipybox -n $no_command -a remove -d 'Remove a server'

@@ -87,6 +87,14 @@ typedef enum {
     IPYBOX_SANDBOX_ON,
 } IpyboxSandbox;
 
+/** Where what cells write in the workspace goes. */
+typedef enum {
+    IPYBOX_WORKSPACE_LIVE, /**< to the workspace. */
+    /** To a layer, until ipybox_session_commit() writes it to the workspace. It needs
+     * #IPYBOX_SANDBOX_ON. */
+    IPYBOX_WORKSPACE_STAGED,
+} IpyboxWorkspaceMode;
+
 /** The newest version of #IpyboxSessionOptions. */
 #define IPYBOX_SESSION_OPTIONS_VERSION 1
 
@@ -177,6 +185,11 @@ typedef struct {
     /** How many of the last cells ipybox_session_undo() can undo, 0 to 100. If it is not 0, a
      * checkpoint is made before each cell. Not together with record. */
     unsigned undo;
+    /** Where what cells write in the workspace goes. Default: #IPYBOX_WORKSPACE_LIVE. */
+    IpyboxWorkspaceMode workspace_mode;
+    /** With #IPYBOX_WORKSPACE_STAGED: the directory in which it is kept. NULL: ipybox's state
+     * directory. */
+    const char *staging_dir;
 } IpyboxSessionOptions;
 
 /* clang-format off */
@@ -192,7 +205,8 @@ typedef struct {
         /* register_servers */ FALSE, /* allow_builds */ FALSE, /* working_dir */ NULL,            \
         /* limits */ NULL, /* approve_shell_cmds */ FALSE, /* require_shell_escape */ FALSE,       \
         /* kernel_init_timeout_ms */ 0, /* allowed_servers */ NULL, /* on_event */ NULL,        \
-        /* record */ NULL, /* undo */ 0                                                            \
+        /* record */ NULL, /* undo */ 0, /* workspace_mode */ IPYBOX_WORKSPACE_LIVE,               \
+        /* staging_dir */ NULL                                                                     \
     }
 /* clang-format on */
 
@@ -651,6 +665,144 @@ IPYBOX_EXPORT uint64_t *ipybox_session_list_checkpoints(IpyboxSession *session, 
  */
 IPYBOX_EXPORT gboolean ipybox_session_get_checkpoint(IpyboxSession *session, uint64_t checkpoint,
                                                      IpyboxCheckpointInfo *info);
+/* --- a staged workspace --- */
+
+/**
+ * @brief Where a staged session keeps what its cells change: for `ipybox changes`.
+ *
+ * @param session the session
+ * @return the path of a directory, whose last part is the name in `ipybox changes list`; owned by
+ *     the session. NULL: the workspace is not staged. After the session was freed the directory
+ *     stays if there are changes
+ */
+IPYBOX_EXPORT const char *ipybox_session_get_layer(IpyboxSession *session);
+
+/**
+ * @brief Lists what cells have changed in a staged workspace.
+ *
+ * @param session the session
+ * @param diffs whether unified diffs of texts are wanted
+ * @param cancellable ends the call, not the look at the files. May be NULL
+ * @param callback called in the runtime's context at the end; its source object is NULL. May be
+ *     NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_changes_async(IpyboxSession *session, gboolean diffs,
+                                                GCancellable *cancellable,
+                                                GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_changes_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error #IPYBOX_ERROR_INVALID: the workspace is not staged; #IPYBOX_ERROR_BUSY: another of
+ *     these calls runs; #IPYBOX_ERROR_CANCELLED; #IPYBOX_ERROR_SYSTEM
+ * @return a JSON object: `changes`, an array of objects with `path` (below the workspace), `kind`
+ *     (`added`, `changed`, `removed`), `type` (`file`, `directory`, `link`, `special`), `size`,
+ *     `old_size`, `mode`, and where it applies `problem` (why it cannot be committed), `conflict`,
+ *     `done`, `diff`; `total`, of which `changes` has the first 1,000; `total_bytes`; `problems`,
+ *     how many have one; and `cut`, if not all could be found. Untrusted: code has written it. To
+ *     be freed with g_free(). NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_changes_finish(IpyboxSession *session, GAsyncResult *result,
+                                                  GError **error);
+
+/**
+ * @brief Like ipybox_session_changes_async(), but blocks.
+ *
+ * @param session the session
+ * @param diffs whether unified diffs of texts are wanted
+ * @param cancellable ends the call; may be NULL. It may be cancelled from another thread
+ * @param error as for ipybox_session_changes_finish(); also #IPYBOX_ERROR_BUSY if this is called
+ *     from a callback
+ * @return as for ipybox_session_changes_finish(); NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_changes(IpyboxSession *session, gboolean diffs,
+                                           GCancellable *cancellable, GError **error);
+
+/**
+ * @brief Writes what cells have changed to the workspace, between cells.
+ *
+ * First it is copied to where no code can change it. Protected names are not written. A file that
+ * was changed outside of the session, too, stays as it is on both sides. If the program is killed
+ * meanwhile, `ipybox changes commit` finishes the commit.
+ *
+ * @param session the session
+ * @param paths files and directories below the workspace, NULL-terminated; copied. NULL: everything
+ * @param cancellable ends the call, not the commit. May be NULL
+ * @param callback called in the runtime's context at the end; its source object is NULL. May be
+ *     NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_commit_async(IpyboxSession *session, const char *const *paths,
+                                               GCancellable *cancellable,
+                                               GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_commit_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error as for ipybox_session_changes_finish(); also #IPYBOX_ERROR_BUSY: a cell runs;
+ *     #IPYBOX_ERROR_NOT_FOUND: nothing has changed at a path; #IPYBOX_ERROR_LIMIT: there are too
+ *     many changes for one commit
+ * @return as for ipybox_session_changes_finish(), about what was to be committed; `done` says what
+ *     was. NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_commit_finish(IpyboxSession *session, GAsyncResult *result,
+                                                 GError **error);
+
+/**
+ * @brief Like ipybox_session_commit_async(), but blocks.
+ *
+ * @param session the session
+ * @param paths files and directories below the workspace, NULL-terminated. NULL: everything
+ * @param cancellable ends the call; may be NULL. It may be cancelled from another thread
+ * @param error as for ipybox_session_commit_finish(); also #IPYBOX_ERROR_BUSY if this is called from
+ *     a callback
+ * @return as for ipybox_session_commit_finish(); NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_commit(IpyboxSession *session, const char *const *paths,
+                                          GCancellable *cancellable, GError **error);
+
+/**
+ * @brief Undoes what cells have changed in a staged workspace, between cells.
+ *
+ * @param session the session
+ * @param paths files and directories below the workspace, NULL-terminated; copied. NULL: everything
+ * @param cancellable ends the call, not the work. May be NULL
+ * @param callback called in the runtime's context at the end; its source object is NULL. May be
+ *     NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_discard_async(IpyboxSession *session, const char *const *paths,
+                                                GCancellable *cancellable,
+                                                GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_discard_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error as for ipybox_session_commit_finish()
+ * @return as for ipybox_session_commit_finish(), about what was to be undone; NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_discard_finish(IpyboxSession *session, GAsyncResult *result,
+                                                  GError **error);
+
+/**
+ * @brief Like ipybox_session_discard_async(), but blocks.
+ *
+ * @param session the session
+ * @param paths files and directories below the workspace, NULL-terminated. NULL: everything
+ * @param cancellable ends the call; may be NULL. It may be cancelled from another thread
+ * @param error as for ipybox_session_discard_finish(); also #IPYBOX_ERROR_BUSY if this is called
+ *     from a callback
+ * @return as for ipybox_session_discard_finish(); NULL with @p error
+ */
+IPYBOX_EXPORT char *ipybox_session_discard(IpyboxSession *session, const char *const *paths,
+                                           GCancellable *cancellable, GError **error);
 
 /* --- saved variables --- */
 

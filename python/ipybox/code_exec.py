@@ -21,7 +21,7 @@ from collections.abc import (
 from datetime import datetime, timezone
 from pathlib import Path, PurePath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
@@ -31,6 +31,7 @@ from .results import (
     CodeExecutionError,
     CodeExecutionResult,
     LateOutput,
+    Changes,
     Variables,
 )
 from .tool_exec.approval.client import ApprovalRequest
@@ -115,7 +116,10 @@ class CodeExecutor:
         stdin: bool = False,
         input_timeout: float = 3600,
         record: Path | None = None,
+        workspace: Path | None = None,
         undo: int = 0,
+        workspace_mode: Literal["live", "staged"] = "live",
+        staging_dir: Path | None = None,
     ) -> None:
         """
         Args:
@@ -129,15 +133,14 @@ class CodeExecutor:
             kernel_env: Environment variables of the kernel. It inherits hardly any others.
             working_dir: If given, the kernel returns to this directory after each cell, with a
                 notice if the cell had left it.
-            images_dir: Directory in which images are saved. None: `images` in the current
-                directory.
+            images_dir: Directory in which images are saved. None: `images` in the workspace.
             approval_timeout: Seconds after which a request without a decision is refused. None: no
                 limit.
             connect_timeout: Seconds that an MCP server may take to start.
             kernel_init_timeout: Seconds from the call of `start` until the kernel is ready.
             sandbox: Whether the kernel runs in a sandbox.
             sandbox_config: A JSON file that says what the sandbox allows. It is an error if it does
-                not exist. None: the kernel may write the current directory and has no network.
+                not exist. None: the kernel may write the workspace and has no network.
             log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL: the lowest level of messages that
                 the logger `ipybox` receives.
             approve_tool_calls: Whether tool calls need an approval; else they run at once.
@@ -163,8 +166,13 @@ class CodeExecutor:
             input_timeout: Seconds after which an input without an answer is refused.
             record: A file to which the executor appends a line of JSON for each event: code,
                 output, results, errors, decisions on tool calls; see ipybox-record(5).
+            workspace: The directory in which the kernel begins, and whose files its sandbox may
+                change. It must exist. None: the current directory at the time of `start`.
             undo: How many of the last cells `undo` can undo, 0 to 100. If it is not 0, a checkpoint
                 is made before each cell.
+            workspace_mode: `staged`, which needs a sandbox: what the code writes in the workspace is
+                kept aside, until `commit` writes it there or `discard` undoes it.
+            staging_dir: The directory in which it is kept. None: the state directory of ipybox.
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
@@ -194,6 +202,7 @@ class CodeExecutor:
         self.approve_tool_calls = approve_tool_calls
         self.approve_shell_cmds = approve_shell_cmds
         self.require_shell_escape = require_shell_escape
+        self.workspace = Path(os.path.abspath(workspace)) if workspace is not None else None
         self.stdin = stdin
         self.input_timeout = input_timeout
         self._tool_server_port = tool_server_port
@@ -209,6 +218,8 @@ class CodeExecutor:
             "approval_rules": _absolute(approval_rules),
             "audit_log": _absolute(audit_log),
             "record": _absolute(record),
+            "workspace_mode": workspace_mode,
+            "staging_dir": _absolute(staging_dir),
             "seed": seed,
             "undo": undo or None,
             "limits": dict(limits) if limits else None,
@@ -232,7 +243,8 @@ class CodeExecutor:
         await self.stop()
 
     async def start(self) -> None:
-        """Starts the kernel. Its workspace is the current directory at the time of this call.
+        """Starts the kernel. Without the option `workspace`, its workspace is the current directory
+        at the time of this call.
 
         Raises:
             RuntimeError: If the executor is started already, was stopped during this call, or
@@ -571,6 +583,55 @@ class CodeExecutor:
         seconds = check_seconds(timeout, "timeout")
         return await self._started().save(str(path), given, seconds)
 
+    # A staged workspace
+
+    async def changes(self, *, diffs: bool = False) -> Changes:
+        """What the code has changed in a staged workspace, compared with the workspace itself.
+
+        Args:
+            diffs: Whether to include unified diffs of texts.
+
+        Raises:
+            CoreError: If the workspace is not staged.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.changes", diffs=diffs)
+
+    async def commit(self, paths: Iterable[str | PurePath] | None = None) -> Changes:
+        """Writes what the code has changed to the workspace, between cells.
+
+        Protected names are not written, and files that were changed outside of the session, too,
+        stay as they are on both sides: see `problem` and `conflict` of the changes. If the program
+        is killed meanwhile, `ipybox changes commit` finishes the commit.
+
+        Args:
+            paths: Files and directories below the workspace. None: everything.
+
+        Returns:
+            What was to be committed, with `done`.
+
+        Raises:
+            CoreError: If the workspace is not staged, a cell runs, or nothing has changed at a
+                path.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.commit", paths=_texts(paths))
+
+    async def discard(self, paths: Iterable[str | PurePath] | None = None) -> Changes:
+        """Undoes what the code has changed in a staged workspace, between cells.
+
+        Args:
+            paths: Files and directories below the workspace. None: everything.
+
+        Returns:
+            What was to be undone, with `done`.
+
+        Raises:
+            CoreError: As for `commit`.
+            RuntimeError: If the executor is not started.
+        """
+        return await self._started().work_on_changes("session.discard", paths=_texts(paths))
+
     async def load(self, path: str | PurePath, *, timeout: float | None = None) -> Variables:
         """Loads variables that `save` has saved, after the cells that wait already.
 
@@ -690,7 +751,7 @@ class CodeExecutor:
         return self._session
 
     def _make_options(self) -> dict[str, Any]:
-        self._workspace = os.getcwd()
+        self._workspace = os.fspath(self.workspace or os.getcwd())
         options = {
             "workspace": self._workspace,
             "env": dict(os.environ),
@@ -717,7 +778,7 @@ class CodeExecutor:
         return {name: value for name, value in options.items() if value is not None}
 
     def _place(self) -> Path:
-        return Path(self._workspace or os.getcwd())
+        return Path(self._workspace or self.workspace or os.getcwd())
 
 
 def _check_fork(n: int, seed: int | None) -> None:
@@ -789,6 +850,10 @@ class Checkpoint:
             RuntimeError: If it was dropped already, or is being restored.
         """
         await self._session.drop_checkpoint(self._number)
+
+
+def _texts(paths: Iterable[str | PurePath] | None) -> list[str] | None:
+    return None if paths is None else [str(path) for path in paths]
 
 
 # Marks `execute` as a coroutine function for mocks, and for frameworks that take functions as

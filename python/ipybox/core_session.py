@@ -14,7 +14,7 @@ from .cells import Cell
 from .core import Core, CoreError, Handler, acquire_core
 from .core.errors import CoreTimeoutError
 from .late_output import LateOutputs, read_late_output
-from .results import CodeExecutionError, CodeExecutionTimeout, Variables
+from .results import Change, Changes, CodeExecutionError, CodeExecutionTimeout, Variables
 
 logger = logging.getLogger("ipybox")
 
@@ -280,6 +280,17 @@ class Session(Handler):
                 raise CodeExecutionError(str(error)) from None
             raise
         return Variables(report["names"], report["failed"])
+
+    async def work_on_changes(self, method: str, **params: Any) -> Changes:
+        """Lists, commits or discards what a staged session has changed."""
+        answer = await self.core.call(method, {"session": self._id, **params}, is_cancellable=False)
+        return Changes(
+            changes=[Change(**change) for change in answer["changes"]],
+            total=answer["total"],
+            total_bytes=answer["total_bytes"],
+            problems=answer["problems"],
+            cut=answer.get("cut"),
+        )
 
     def watch_late_output(self) -> LateOutputs:
         """Begins an iteration over the late output, which ends with the session.

@@ -49,6 +49,54 @@ class Variables:
 
 
 @dataclass
+class Change:
+    """One path that a session with a staged workspace has changed.
+
+    Attributes:
+        path: Below the workspace.
+        kind: `added`, `changed` or `removed`.
+        type: `file`, `directory`, `link` or `special` (which is never committed).
+        size: Bytes that the file has in the session.
+        old_size: Bytes that it has in the workspace.
+        mode: Its permissions.
+        problem: Why it cannot be committed, or was not. None: nothing prevents it.
+        conflict: Whether the file of the workspace was changed outside of the session, too.
+        done: Of a commit or discard: whether it was done.
+        diff: A unified diff of a text, if it was asked for. Else None.
+    """
+
+    path: str
+    kind: str
+    type: str
+    size: int
+    old_size: int
+    mode: int
+    problem: str | None = None
+    conflict: bool = False
+    done: bool = False
+    diff: str | None = None
+
+
+@dataclass
+class Changes:
+    """What a session with a staged workspace has changed; or what was committed or discarded.
+
+    Attributes:
+        changes: The changes, 1,000 at most.
+        total: How many there are.
+        total_bytes: The size of all files that were added or changed.
+        problems: How many of them cannot be committed, or were not.
+        cut: If not all could be found: why. Else None.
+    """
+
+    changes: list[Change]
+    total: int
+    total_bytes: int
+    problems: int
+    cut: str | None = None
+
+
+@dataclass
 class LateOutput:
     """A piece of output of a cell that has ended: its threads or tasks still run.
 

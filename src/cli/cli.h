@@ -33,6 +33,7 @@ extern const IpbVerb ipb_verb_mcp;
 extern const IpbVerb ipb_verb_run;
 extern const IpbVerb ipb_verb_apigen;
 extern const IpbVerb ipb_verb_servers;
+extern const IpbVerb ipb_verb_changes;
 extern const IpbVerb ipb_verb_login;
 extern const IpbVerb ipb_verb_logout;
 extern const IpbVerb ipb_verb_record;

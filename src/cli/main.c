@@ -18,11 +18,11 @@
 #include "cli/cli.h"
 
 static const IpbVerb *const VERBS[] = {
-    &ipb_verb_run,         &ipb_verb_apigen,  &ipb_verb_servers,    &ipb_verb_login,
-    &ipb_verb_logout,      &ipb_verb_rules,   &ipb_verb_sandbox,    &ipb_verb_selftest,
-    &ipb_verb_doctor,      &ipb_verb_gateway, &ipb_verb_mcp,        &ipb_verb_rpc,
-    &ipb_verb_tool_server, &ipb_verb_kernel,  &ipb_verb_kernelspec, &ipb_verb_record,
-    &ipb_verb_serve,
+    &ipb_verb_run,      &ipb_verb_changes,     &ipb_verb_apigen,  &ipb_verb_servers,
+    &ipb_verb_login,    &ipb_verb_logout,      &ipb_verb_rules,   &ipb_verb_sandbox,
+    &ipb_verb_selftest, &ipb_verb_doctor,      &ipb_verb_gateway, &ipb_verb_mcp,
+    &ipb_verb_rpc,      &ipb_verb_tool_server, &ipb_verb_kernel,  &ipb_verb_kernelspec,
+    &ipb_verb_record,   &ipb_verb_serve,
 };
 
 static void

@@ -15,6 +15,7 @@ ipb_kernel_arguments_clear(IpbKernelArguments *arguments)
     g_free(arguments->python);
     g_free(arguments->preload);
     g_free(arguments->sandbox_config);
+    g_free(arguments->staging_dir);
     g_free(arguments->record);
 }
 

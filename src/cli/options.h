@@ -27,6 +27,8 @@ typedef struct {
     char *preload;
     char *sandbox_config;
     char *record;
+    char *staging_dir;
+    int is_staged;
     int is_sandboxed; /* --sandbox was given, or --no-sandbox was not */
 } IpbKernelArguments;
 
@@ -44,6 +46,12 @@ typedef struct {
 #define IPB_OPTION_SANDBOX(kernel)                                                                 \
     {"sandbox", 0, 0, G_OPTION_ARG_NONE, &(kernel)->is_sandboxed,                                  \
      "run kernels in sandboxes: writable workspace, no network", NULL}
+#define IPB_OPTION_STAGED(kernel)                                                                  \
+    {"staged", 0, 0, G_OPTION_ARG_NONE, &(kernel)->is_staged,                                      \
+     "keep what cells write in the workspace aside, and review it at the end", NULL}
+#define IPB_OPTION_STAGING_DIR(kernel)                                                             \
+    {"staging-dir", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->staging_dir,                           \
+     "with --staged: where it is kept (default: the state directory)", "DIR"}
 #define IPB_OPTION_SANDBOX_CONFIG(kernel, details)                                                 \
     {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->sandbox_config,                     \
      "what sandboxes allow: ipybox-sandbox-config(5)" details, "FILE"}

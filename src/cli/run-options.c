@@ -31,11 +31,17 @@ parse_seed(IpbRunArguments *arguments, GError **error)
 static bool
 check_sandbox(const IpbRunArguments *arguments, GError **error)
 {
-    if (arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config == NULL)
-        return true;
-    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                        "--no-sandbox and --sandbox-config cannot be used together");
-    return false;
+    const IpbKernelArguments *kernel = &arguments->kernel;
+    const char *problem = NULL;
+    if (!kernel->is_sandboxed && kernel->sandbox_config != NULL)
+        problem = "--no-sandbox and --sandbox-config cannot be used together";
+    else if (!kernel->is_sandboxed && kernel->is_staged)
+        problem = "--staged needs a sandbox: it cannot be used with --no-sandbox";
+    else if (!kernel->is_staged && kernel->staging_dir != NULL)
+        problem = "--staging-dir needs --staged";
+    if (problem != NULL)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, problem);
+    return problem == NULL;
 }
 
 bool

@@ -2,6 +2,7 @@
  *
  * Runs cells in a session; see the header.
  */
+#include "cli/changes-review.h"
 #include "cli/run-session.h"
 
 #include <limits.h>
@@ -43,6 +44,7 @@ typedef struct {
     int exit_status;
     GError *write_error; /* the reader is gone, or the disk is full: nothing more is shown */
     bool has_reader;     /* set with write_error: the output still has one */
+    char *layer;         /* of a staged session; or NULL */
 } Run;
 
 /* --- output ----------------------------------------------------------------------------------- */
@@ -478,6 +480,9 @@ open_session(Run *run, const IpbRunArguments *arguments, GError **error)
         options.seed = arguments->seed;
     options.sandbox = arguments->kernel.is_sandboxed ? IPYBOX_SANDBOX_ON : IPYBOX_SANDBOX_OFF;
     options.sandbox_config = arguments->kernel.sandbox_config;
+    if (arguments->kernel.is_staged)
+        options.workspace_mode = IPYBOX_WORKSPACE_STAGED;
+    options.staging_dir = arguments->kernel.staging_dir;
     options.on_approval = on_approval;
     options.on_withdrawn = on_withdrawn;
     options.on_log = on_log;
@@ -488,6 +493,8 @@ open_session(Run *run, const IpbRunArguments *arguments, GError **error)
     if (options.approval == IPYBOX_APPROVAL_ASK || can_type())
         run->prompt = ipb_prompt_new(on_busy, run);
     run->client.session = ipybox_session_new(run->client.runtime, &options, error);
+    if (run->client.session != NULL)
+        run->layer = g_strdup(ipybox_session_get_layer(run->client.session));
     return run->client.session != NULL;
 }
 
@@ -503,6 +510,21 @@ start(Run *run, const IpbRunArguments *arguments, GError **error)
     run->timeout_ms = (unsigned) MIN(ceil(arguments->timeout_s * 1000), UINT_MAX / 2);
     execute_cell(run); /* its kernel is fresh */
     return true;
+}
+
+/* The session has ended: a signal ends this, too, and the changes stay. After an interrupt, nobody
+ * is asked. */
+static int
+review_changes(const Run *run, const IpbRunArguments *arguments, int status)
+{
+    const IpbChangesReview review = {
+        .verb = run->verb,
+        .layer = run->layer,
+        .sandbox_config = arguments->kernel.sandbox_config,
+        .is_unasked = run->is_interrupted || status >= 128,
+    };
+    int reviewed = ipb_changes_review_commit(&review);
+    return status != IPB_EXIT_OK ? status : reviewed;
 }
 
 int
@@ -525,5 +547,6 @@ ipb_run_session(const IpbVerb *verb, const IpbRunArguments *arguments, IpbRunCel
     ipb_prompt_free(run.prompt);
     ipb_held_output_free(run.hold);
     g_clear_error(&run.write_error);
-    return status;
+    g_autofree char *layer = run.layer;
+    return layer != NULL ? review_changes(&run, arguments, status) : status;
 }

@@ -42,6 +42,9 @@ typedef struct {
     /* The sandbox is ready: its listeners, in the order of plan->listeners. The receiver owns
      * them. Returns what serves them, the reach, which may live longer than @data: */
     void *(*take_listeners)(const int *listeners, size_t n_listeners, void *data);
+    /* If it is not NULL, called then: the workspace as code inside sees it. The receiver owns the
+     * fd. */
+    void (*take_workspace)(int workspace, const IpbLayerUser *user, void *reach);
     /* The sandbox has ended. */
     void (*free_reach)(void *reach);
     /* A branch lives in the sandbox. @data: of the functions for its own later sandboxes. Does

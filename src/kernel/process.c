@@ -4,10 +4,10 @@
  *
  * The states are FORKING (its sandbox, if it gets one, is made first), GREETING (`start` was sent),
  * READY, ENDING and ENDED. Each of the first three can be followed by ENDING: the process is known
- * to be dead, or was killed. Then two things are waited for: the collector delivers what is left of
- * the output, and the forkserver reports how the process died and that everything it started is
- * gone. A kill for a known cause waits for the collector only. An error during the start is the
- * process's end, with that cause.
+ * to be dead, or was killed. Then three things are waited for: the collector delivers what is left
+ * of the output, the forkserver reports how the process died and that everything it started is
+ * gone, and the sandbox has ended, if this was its last process. A kill for a known cause does not
+ * wait for the forkserver. An error during the start is the process's end, with that cause.
  */
 #include "kernel/process.h"
 
@@ -38,7 +38,7 @@
 #define REPEATED_INTERRUPT (SIGRTMIN + 6)
 /* From the request for a fork to the fork. It includes the forkserver's start and its imports. */
 #define FORK_TIMEOUT_MS 180000
-/* From a death to the forkserver's report on how it happened. */
+/* From a death to the forkserver's report on how it happened, and to the end of the sandbox. */
 #define EXIT_WAIT_MS 2000
 /* From the request for a branch to the answer of its forerunner, whose page tables are copied. */
 #define BRANCH_TIMEOUT_MS 30000
@@ -81,7 +81,7 @@ struct IpbProcess {
     IpbPausableTimer init_timer;
     IpbTimer *fork_timer;
     IpbTimer *kill_timer; /* after shutdown, or the end of the wire: SIGKILL */
-    IpbTimer *exit_timer; /* ends the wait for the forkserver's report */
+    IpbTimer *exit_timer; /* ends the wait for the forkserver's report and for the sandbox */
     IpbTimer *end_timer;
     char *cause;      /* known here; it takes precedence */
     char *exit_cause; /* of the forkserver's report */
@@ -122,18 +122,25 @@ on_end_timer(void *data)
 static void
 check_end(IpbProcess *process)
 {
-    if (process->state == IPB_PROCESS_ENDING && process->is_finished &&
+    if (process->state == IPB_PROCESS_ENDING && process->is_finished && process->walls == NULL &&
         (process->is_exited || !process->waits_for_exit) && process->end_timer == NULL)
         process->end_timer = ipb_timer_new(process->loop, 0, on_end_timer, process);
 }
 
-/* The last process takes the sandbox and what is in it with it. */
 static void
 leave_walls(IpbProcess *process)
 {
     if (process->walls != NULL)
         ipb_walls_leave(g_steal_pointer(&process->walls), process,
                         process->kind == IPB_BRANCH_PARKED ? 0 : process->id);
+}
+
+/* The last process takes the sandbox and what is in it with it, and waits for that. */
+static void
+end_walls(IpbProcess *process)
+{
+    if (process->walls != NULL && !ipb_walls_end(process->walls))
+        leave_walls(process);
 }
 
 static void
@@ -195,6 +202,8 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
 {
     if (process->state >= IPB_PROCESS_ENDING) {
         process->waits_for_exit = process->waits_for_exit && waits_for_exit;
+        if (!process->waits_for_exit)
+            end_walls(process);
         check_end(process);
         return;
     }
@@ -214,8 +223,8 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
             set_cause(process, failure->message);
     }
     if (!process->is_walls_child || !waits_for_exit || process->is_exited)
-        leave_walls(process);
-    if (waits_for_exit)
+        end_walls(process);
+    if (waits_for_exit || process->walls != NULL)
         process->exit_timer = ipb_timer_new(process->loop, EXIT_WAIT_MS, on_exit_timer, process);
     if (process->output != NULL)
         ipb_output_finish(process->output, with_frames);
@@ -268,7 +277,8 @@ on_exit_report(int wait_status, const char *cause, void *data)
     if (process->pidfd >= 0)
         ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
     end_process(process, /* with_frames= */ true, /* waits_for_exit= */ true);
-    leave_walls(process);
+    end_walls(process);
+    check_end(process);
 }
 
 /* --- callbacks of the collector --------------------------------------------------------------- */
@@ -704,10 +714,15 @@ static void
 on_walls_end(const char *cause, void *data)
 {
     IpbProcess *process = data;
-    if (process->fork == NULL && process->pid == 0)
+    bool is_ending = process->state >= IPB_PROCESS_ENDING;
+    /* Pid 1, which has not reported the end of a child of its own, cannot do so any more. */
+    bool is_unreported = process->is_walls_child && !process->is_exited;
+    if (!is_ending && process->fork == NULL && process->pid == 0)
         fail_start(process, cause);
-    else /* the end of its pid namespace has killed it */
-        ipb_process_kill(process, cause);
+    else if (!is_ending || is_unreported)
+        ipb_process_kill(process, cause); /* the end of its pid namespace has killed it */
+    leave_walls(process);
+    check_end(process);
 }
 
 static void

@@ -77,7 +77,8 @@ void ipb_process_interrupt(IpbProcess *process, bool is_repetition);
 /* Asks the process to end in order, and kills it after @grace_ms. on_end comes when everything that
  * it started is gone, too. */
 void ipb_process_shut_down(IpbProcess *process, unsigned grace_ms, const char *cause);
-/* Sends SIGKILL. on_end follows with this @cause, without waiting for anything. */
+/* Sends SIGKILL. on_end follows with this @cause. It waits for nothing but the sandbox of which
+ * this was the last process. */
 void ipb_process_kill(IpbProcess *process, const char *cause);
 /* See base/descendants.h; false before its fork and after its end. */
 bool ipb_process_has_socket(const IpbProcess *process, uint64_t inode);

@@ -66,11 +66,24 @@ find_pid(const IpbWalls *walls, pid_t pid)
 
 /* --- callbacks of the sandbox ----------------------------------------------------------------- */
 
+/* If it cannot be opened, the sandbox is about to end. */
+static void
+take_workspace(const IpbWalls *walls)
+{
+    IpbLayerUser user;
+    if (walls->sandboxing.take_workspace == NULL)
+        return;
+    int workspace = ipb_sandbox_open_workspace(walls->sandbox, &user, NULL);
+    if (workspace >= 0)
+        walls->sandboxing.take_workspace(workspace, &user, walls->reach);
+}
+
 static void
 on_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *data)
 {
     IpbWalls *walls = data;
     walls->reach = walls->sandboxing.take_listeners(listeners, n_listeners, walls->sandboxing.data);
+    take_workspace(walls);
     const Member *first = g_ptr_array_index(walls->members, 0);
     walls->n_calls++;
     first->funcs->on_ready(first->data);
@@ -207,6 +220,12 @@ ipb_walls_adopt(IpbWalls *walls, void *data, pid_t pid, GError **error)
     }
     member->pid = pid;
     return ipb_sandbox_adopt(walls->sandbox, pid, error);
+}
+
+bool
+ipb_walls_end(IpbWalls *walls)
+{
+    return walls->members->len == 1 && ipb_sandbox_kill(walls->sandbox);
 }
 
 void

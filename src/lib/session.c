@@ -219,6 +219,11 @@ check_options(const IpyboxSessionOptions *options, GError **error)
                     (int) options->sandbox);
         return false;
     }
+    if (options->workspace_mode > IPYBOX_WORKSPACE_STAGED) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "workspace_mode: %d is no IpyboxWorkspaceMode", (int) options->workspace_mode);
+        return false;
+    }
     if (options->sandbox == IPYBOX_SANDBOX_OFF && options->sandbox_config != NULL) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                             "sandbox_config has no effect where sandbox is IPYBOX_SANDBOX_OFF");
@@ -255,6 +260,8 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .allows_builds = options->allow_builds,
         .working_dir = options->working_dir,
         .limits = options->limits,
+        .is_staged = options->workspace_mode == IPYBOX_WORKSPACE_STAGED,
+        .staging_dir = options->staging_dir,
         .approves_shell_cmds = options->approve_shell_cmds,
         .requires_shell_escape = options->require_shell_escape,
         .kernel_init_timeout_ms = options->kernel_init_timeout_ms,
@@ -543,6 +550,142 @@ ipybox_session_refuse_input(IpyboxSession *session, guint64 input, const char *w
     bool is_valid = why != NULL && g_utf8_validate(why, -1, NULL);
     ipb_session_answer_input(session->core, input, NULL, is_valid ? why : "the input was refused",
                              NULL);
+}
+
+/* --- a staged workspace ----------------------------------------------------------------------- */
+
+static void
+on_changes(const IpbStagedResult *result, const GError *error, void *data)
+{
+    IpbCall *call = data;
+    if (error != NULL) {
+        ipb_call_return_copy(call, error);
+    } else {
+        IpbJsonWriter *writer = ipb_json_writer_new();
+        ipb_staged_result_write(result, writer);
+        ipb_call_return(call, ipb_json_writer_finish(writer, NULL), g_free);
+    }
+    forget_call(call->owner, call);
+}
+
+/* The work goes on. Its end finds the call ended. */
+static void
+cancel_changes(IpbCall *call)
+{
+    ipb_call_return_error(
+        call, g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the call was cancelled"));
+}
+
+static void
+work_on_changes(IpyboxSession *session, IpbCall *call, IpbStagedAction action,
+                const char *const *paths, GCancellable *cancellable)
+{
+    if (!begin_call(session, call))
+        return;
+    g_autoptr(GError) error = NULL;
+    if (ipb_session_work_on_changes(session->core, action, paths, on_changes, call, &error)) {
+        ipb_call_watch(call, cancellable, cancel_changes);
+        return;
+    }
+    ipb_call_return_copy(call, error);
+    forget_call(session, call);
+}
+
+void
+ipybox_session_changes_async(IpyboxSession *session, gboolean diffs, GCancellable *cancellable,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_changes_async, callback, user_data);
+    work_on_changes(session, call, diffs ? IPB_STAGED_LIST_DIFFS : IPB_STAGED_LIST, NULL,
+                    cancellable);
+}
+
+char *
+ipybox_session_changes_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_changes_async, error);
+}
+
+char *
+ipybox_session_changes(IpyboxSession *session, gboolean diffs, GCancellable *cancellable,
+                       GError **error)
+{
+    g_return_val_if_fail(session != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_changes_async(session, diffs, cancellable, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_changes_finish(NULL, result, error);
+}
+
+void
+ipybox_session_commit_async(IpyboxSession *session, const char *const *paths,
+                            GCancellable *cancellable, GAsyncReadyCallback callback,
+                            gpointer user_data)
+{
+    g_return_if_fail(session != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_commit_async, callback, user_data);
+    work_on_changes(session, call, IPB_STAGED_FREEZE_AND_COMMIT, paths, cancellable);
+}
+
+char *
+ipybox_session_commit_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_commit_async, error);
+}
+
+char *
+ipybox_session_commit(IpyboxSession *session, const char *const *paths, GCancellable *cancellable,
+                      GError **error)
+{
+    g_return_val_if_fail(session != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_commit_async(session, paths, cancellable, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_commit_finish(NULL, result, error);
+}
+
+void
+ipybox_session_discard_async(IpyboxSession *session, const char *const *paths,
+                             GCancellable *cancellable, GAsyncReadyCallback callback,
+                             gpointer user_data)
+{
+    g_return_if_fail(session != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_discard_async, callback, user_data);
+    work_on_changes(session, call, IPB_STAGED_DISCARD, paths, cancellable);
+}
+
+char *
+ipybox_session_discard_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_discard_async, error);
+}
+
+char *
+ipybox_session_discard(IpyboxSession *session, const char *const *paths, GCancellable *cancellable,
+                       GError **error)
+{
+    g_return_val_if_fail(session != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_discard_async(session, paths, cancellable, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_discard_finish(NULL, result, error);
+}
+
+const char *
+ipybox_session_get_layer(IpyboxSession *session)
+{
+    g_return_val_if_fail(session != NULL, NULL);
+    return session->core != NULL ? ipb_session_layer(session->core) : NULL;
 }
 
 /* --- saved variables ------------------------------------------------------------------------- */

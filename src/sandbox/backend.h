@@ -57,6 +57,7 @@ typedef struct {
 
     /* As the functions of sandbox.h. */
     bool (*is_weaker)(const IpbSandbox *sandbox);
+    bool (*kill)(IpbSandbox *sandbox);
     void (*signal)(IpbSandbox *sandbox, int signal_number);
     const GError *(*failure)(const IpbSandbox *sandbox);
     char *(*describe_limit)(const IpbSandbox *sandbox, int wait_status);
@@ -64,6 +65,7 @@ typedef struct {
     IpbSandboxEntry (*entry)(const IpbSandbox *sandbox);
     bool (*add_process)(const IpbSandbox *sandbox, pid_t pid, GError **error);
     bool (*adopt)(IpbSandbox *sandbox, pid_t pid_inside, GError **error);
+    int (*open_workspace)(const IpbSandbox *sandbox, IpbLayerUser *ret_user, GError **error);
     void (*report_denials)(IpbSandbox *sandbox);
     const char *const *weaker_gaps;
 } IpbSandboxBackend;

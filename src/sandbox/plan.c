@@ -208,6 +208,7 @@ new_empty(const IpbPlanOptions *options)
     plan->globs = g_ptr_array_new_with_free_func((GDestroyNotify) free_glob);
     plan->listeners = g_array_new(FALSE, FALSE, sizeof(IpbPlanListener));
     plan->unix_sockets = g_ptr_array_new_with_free_func(g_free);
+    plan->layer = g_strdup(options->layer);
     plan->limits = ipb_sandbox_limits_merge(&options->policy->limits, &options->limits);
     return plan;
 }
@@ -225,6 +226,25 @@ find_workspace(IpbSandboxPlan *plan, const char *workspace, GError **error)
     }
     plan->workspace = g_steal_pointer(&path.real);
     return true;
+}
+
+/* A layer stands for the workspace and nothing else, and code inside must not reach it. */
+static bool
+check_layer(const IpbSandboxPlan *plan, GError **error)
+{
+    const char *problem = NULL;
+    IpbPlanAccess access = ipb_sandbox_plan_access(plan, plan->workspace);
+    IpbPlanAccess layer = ipb_sandbox_plan_access(plan, plan->layer);
+    if (!access.is_writable || access.is_own || access.root_size != strlen(plan->workspace))
+        problem = "filesystem.allowWrite must name the workspace, and no directory above it";
+    else if (ipb_path_is_in(plan->layer, plan->workspace))
+        problem = "the layer would be in it: choose another place with --staging-dir";
+    else if (layer.is_readable || layer.is_writable)
+        problem = "code could reach the layer: choose another place with --staging-dir";
+    if (problem != NULL)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                    "the workspace %s cannot be staged: %s", plan->workspace, problem);
+    return problem == NULL;
 }
 
 IpbSandboxPlan *
@@ -248,6 +268,8 @@ ipb_sandbox_plan_new(const IpbPlanOptions *options, GError **error)
     add_listeners(plan, options);
     add_environment(plan, options);
     ipb_path_rules_resolve(plan->paths);
+    if (plan->layer != NULL && !check_layer(plan, error))
+        return NULL;
     return g_steal_pointer(&plan);
 }
 
@@ -496,6 +518,7 @@ ipb_sandbox_plan_unref(IpbSandboxPlan *plan)
         return;
     ipb_sandbox_policy_unref(plan->policy);
     g_free(plan->workspace);
+    g_free(plan->layer);
     g_free(plan->home);
     ipb_path_rules_free(plan->paths);
     ipb_name_rules_free(plan->names);

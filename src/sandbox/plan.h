@@ -55,6 +55,9 @@ typedef struct {
     unsigned tool_port;
     /* Listeners and proxies even if no domain is allowed: some may be allowed later */
     bool is_network_kept;
+    /* The workspace is staged: what code inside writes there goes to a layer (layer.h) in this
+     * directory, which is hidden. NULL: it is not. */
+    const char *layer;
     IpbSandboxLimits limits; /* where the policy says nothing */
 } IpbPlanOptions;
 
@@ -76,6 +79,7 @@ typedef struct {
     int references;
     IpbSandboxPolicy *policy;
     char *workspace;
+    char *layer;         /* as in the options, or NULL */
     char *home;          /* a real path */
     IpbPathRules *paths; /* what may be read and written */
     IpbNameRules *names; /* what may have which name in writable directories */

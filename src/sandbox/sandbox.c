@@ -23,6 +23,12 @@ ipb_sandbox_free(IpbSandbox *sandbox)
 }
 
 bool
+ipb_sandbox_kill(IpbSandbox *sandbox)
+{
+    return IPB_SANDBOX_BACKEND.kill(sandbox);
+}
+
+bool
 ipb_sandbox_is_weaker(const IpbSandbox *sandbox)
 {
     return IPB_SANDBOX_BACKEND.is_weaker(sandbox);
@@ -110,4 +116,10 @@ const char *const *
 ipb_sandbox_weaker_gaps(void)
 {
     return IPB_SANDBOX_BACKEND.weaker_gaps;
+}
+
+int
+ipb_sandbox_open_workspace(const IpbSandbox *sandbox, IpbLayerUser *ret_user, GError **error)
+{
+    return IPB_SANDBOX_BACKEND.open_workspace(sandbox, ret_user, error);
 }

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/loop.h"
+#include "sandbox/layer.h"
 #include "sandbox/plan.h"
 
 typedef struct IpbSandbox IpbSandbox;
@@ -68,8 +69,11 @@ typedef struct {
 
 /* Errors that are found at once; others come by on_end. */
 IpbSandbox *ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error);
-/* Kills everything inside. */
+/* Kills everything inside, and does not wait until it is gone: the loop's main context reaps it. */
 void ipb_sandbox_free(IpbSandbox *sandbox);
+/* Kills everything inside; on_end follows. Returns false before on_ready and after on_end: then it
+ * can only be freed. */
+bool ipb_sandbox_kill(IpbSandbox *sandbox);
 /* Is it the weaker one? Known from on_ready on. */
 bool ipb_sandbox_is_weaker(const IpbSandbox *sandbox);
 /* To the command's process group. Does nothing before on_ready. */
@@ -103,6 +107,10 @@ bool ipb_sandbox_add_process(const IpbSandbox *sandbox, pid_t pid, GError **erro
 /* Asks pid 1 for a process that a process inside has forked, and that pid 1 has become the parent
  * of. @pid_inside: its number inside, which may be wrong: then on_adopted gets NOT_FOUND. */
 bool ipb_sandbox_adopt(IpbSandbox *sandbox, pid_t pid_inside, GError **error);
+
+/* The workspace as code inside sees it: a directory (O_PATH) that the caller owns, and whose rights
+ * its files need. -1 with @error. */
+int ipb_sandbox_open_workspace(const IpbSandbox *sandbox, IpbLayerUser *ret_user, GError **error);
 
 /* --- what this machine offers --- */
 

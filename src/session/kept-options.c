@@ -62,6 +62,7 @@ ipb_kept_options_new(const IpbSessionOptions *options)
     keep_path(kept, &copy->other_record);
     keep_path(kept, &copy->sandbox_config);
     keep_text(kept, &copy->limits);
+    keep_path(kept, &copy->staging_dir);
     copy->on_approval = NULL;
     copy->on_approval_withdrawn = NULL;
     copy->on_event = NULL;

@@ -11,6 +11,7 @@
 
 #include "base/beneath.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/display-text.h"
 #include "command/known-paths.h"
@@ -31,6 +32,7 @@ struct IpbSandboxing {
     char *hidden;    /* the registry: parameters of servers may contain secrets */
     IpbRegistry *registry;
     IpbToolChannel *tool_channel;
+    IpbStagedWorkspace *staged; /* or NULL */
     void (*on_log)(const char *level, const char *text, void *data);
     void (*on_violation)(const char *text, void *data);
     void *data;
@@ -89,6 +91,7 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .hidden = g_strdup(options->state_dir),
         .registry = options->registry,
         .tool_channel = options->tool_channel,
+        .staged = options->staged,
         .on_log = options->on_log,
         .on_violation = options->on_violation,
         .data = options->data,
@@ -158,7 +161,12 @@ make_plan(void *data, GError **error)
     /* The plan protects what exists. A directory that is created later would be treated as the
      * cell's. If we cannot create it, a cell cannot either. */
     ipb_file_make_directories(sandboxing->hidden, 0700, NULL);
-    const char *const hide[] = {sandboxing->hidden, NULL};
+    const char *layer =
+        sandboxing->staged != NULL ? ipb_staged_workspace_directory(sandboxing->staged) : NULL;
+    if (layer != NULL)
+        ipb_staged_workspace_prepare(sandboxing->staged);
+    g_autofree char *place = layer != NULL ? g_path_get_dirname(layer) : NULL;
+    const char *const hide[] = {sandboxing->hidden, place, NULL};
     /* Other sessions may have made packages, and used environments, since the last kernel. */
     g_auto(GStrv) packages =
         ipb_installation_paths_packages(sandboxing->registry, sandboxing->workspace, error);
@@ -177,6 +185,7 @@ make_plan(void *data, GError **error)
         .hide = hide,
         .packages = (const char *const *) packages,
         .environments = (const char *const *) environments,
+        .layer = layer,
         .has_tools = true,
         .tool_port = IPB_SANDBOX_TOOL_PORT,
         .limits = IPB_SANDBOX_LIMITS_DEFAULT,
@@ -442,8 +451,12 @@ static void
 free_reach(void *data)
 {
     Reach *reach = data;
-    for (guint i = 0; i < reach->owners->len; i++)
-        ((IpbSandboxing *) g_ptr_array_index(reach->owners, i))->reach = NULL;
+    for (guint i = 0; i < reach->owners->len; i++) {
+        IpbSandboxing *owner = g_ptr_array_index(reach->owners, i);
+        owner->reach = NULL;
+        if (owner->staged != NULL)
+            ipb_staged_workspace_set_inside(owner->staged, -1, NULL);
+    }
     ipb_egress_free(reach->egress);
     ipb_tool_door_free(reach->door);
     ipb_sandbox_plan_unref(reach->plan);
@@ -485,6 +498,16 @@ take_listeners(const int *listeners, size_t n_listeners, void *data)
 }
 
 static void
+take_workspace(int workspace, const IpbLayerUser *user, void *data)
+{
+    const IpbSandboxing *sandboxing = reporter_of(data);
+    if (sandboxing != NULL && sandboxing->staged != NULL)
+        ipb_staged_workspace_set_inside(sandboxing->staged, workspace, user);
+    else
+        ipb_fd_close(&workspace);
+}
+
+static void
 join(void *data, void *owner)
 {
     Reach *reach = data;
@@ -509,12 +532,20 @@ ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
     return (IpbKernelSandboxFuncs){
         .make_plan = make_plan,
         .take_listeners = take_listeners,
+        .take_workspace = sandboxing->staged != NULL ? take_workspace : NULL,
         .free_reach = free_reach,
         .join = join,
         .on_denied = on_denied,
         .on_unnamed = on_unnamed,
         .data = sandboxing,
     };
+}
+
+IpbSandboxPlan *
+ipb_sandboxing_commit_plan(IpbSandboxing *sandboxing, GError **error)
+{
+    return sandboxing->plan != NULL ? ipb_sandbox_plan_ref(sandboxing->plan)
+                                    : make_plan(sandboxing, error);
 }
 
 const IpbSandboxPolicy *

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernel/kernel.h"
+#include "session/staged-workspace.h"
 #include "tools/registry.h"
 #include "tools/tool-channel.h"
 
@@ -30,6 +31,7 @@ typedef struct {
     const char *state_dir;        /* of the registry */
     const char *const *keep_out;  /* see installation-paths.h */
     IpbToolChannel *tool_channel; /* borrowed */
+    IpbStagedWorkspace *staged;   /* borrowed; NULL: cells write to the workspace itself */
     /* Gets warnings about what cannot be as the policy requires; may be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);
     /* Code inside was denied something: "operation not permitted: …", with the rule and how to
@@ -55,6 +57,8 @@ IpbSandboxPlan *ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing
                                                  const char *const *hosts, GError **error);
 /* For IpbKernelOptions; valid as long as the object. */
 IpbKernelSandboxFuncs ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);
+/* The plan that says what may be committed: that of the last sandbox. Caller unrefs. */
+IpbSandboxPlan *ipb_sandboxing_commit_plan(IpbSandboxing *sandboxing, GError **error);
 const IpbSandboxPolicy *ipb_sandboxing_policy(const IpbSandboxing *sandboxing);
 /* The directory in which cells may write and that contains @path (absolute and canonical): the
  * workspace, else the highest one; the workspace if there is none. The caller frees it. */

@@ -45,8 +45,9 @@ struct IpbSession {
     IpbApprovals *approvals;
     IpbToolHost *tool_host;
     IpbToolChannel *tool_channel;
-    IpbToolRelay *tool_relay;  /* or NULL */
-    IpbSandboxing *sandboxing; /* NULL: no sandbox */
+    IpbToolRelay *tool_relay;   /* or NULL */
+    IpbSandboxing *sandboxing;  /* NULL: no sandbox */
+    IpbStagedWorkspace *staged; /* or NULL */
     IpbRegistrar *registrar;
     IpbInstaller *installer;
     uint64_t install_call; /* the tool call that installs a package; 0: none */
@@ -437,6 +438,13 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
 {
     if (!options->is_sandboxed)
         return true;
+    if (options->is_staged) {
+        g_autofree char *place = ipb_staged_workspace_place(
+            options->staging_dir, ipb_runtime_state_dir(session->runtime));
+        session->staged = ipb_staged_workspace_new(session->loop, place, session->workspace, error);
+        if (session->staged == NULL)
+            return false;
+    }
     session->sandboxing =
         ipb_sandboxing_new(session->loop,
                            &(IpbSandboxingOptions){
@@ -450,6 +458,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .state_dir = ipb_runtime_state_dir(session->runtime),
                                .keep_out = (const char *const *) session->keep_out,
                                .tool_channel = session->tool_channel,
+                               .staged = session->staged,
                                .on_log = on_log,
                                .on_violation = on_violation,
                                .data = session,
@@ -707,10 +716,16 @@ check_options(const IpbSessionOptions *options, const IpbKernelProvider *provide
         return false;
     if (options->requires_shell_escape && !options->approves_shell_cmds)
         problem = "require_shell_escape needs approve_shell_cmds";
+    else if (options->is_staged && !options->is_sandboxed)
+        problem = "a staged workspace needs a sandbox";
+    else if (options->staging_dir != NULL && !options->is_staged)
+        problem = "staging_dir is of a staged workspace: it needs workspace_mode \"staged\"";
     else if (options->limits != NULL && !options->is_sandboxed)
         problem = "limits are those of a sandbox: they need one";
     else if (options->undo > IPB_MAX_UNDO)
         problem = "undo: " G_STRINGIFY(IPB_MAX_UNDO) " cells at most can be undone";
+    else if (options->undo > 0 && options->is_staged)
+        problem = "undo: a staged workspace has changes that undo would not take back";
     else if (options->undo > 0 && options->record != NULL)
         problem = "undo: a session that is recorded cannot be undone: a record has no way back";
     if (options->undo > 0 &&
@@ -865,6 +880,9 @@ check_fork(const IpbSession *session, bool is_before_cell, GError **error)
     } else if (session->record != NULL) {
         problem = "a session that is recorded cannot be forked or restored: a record is of one "
                   "session, and has no way back";
+    } else if (session->staged != NULL) {
+        problem = "a session with a staged workspace cannot be forked: its branches would write to "
+                  "one layer, and none could be committed alone";
     } else if (!is_before_cell && !ipb_cells_is_idle(session->cells)) {
         code = IPYBOX_ERROR_BUSY;
         problem = "a cell runs or waits: a session can be forked between cells only";
@@ -964,6 +982,7 @@ ipb_session_free(IpbSession *session)
     g_clear_pointer(&session->kernel, ipb_kernel_free);
     g_clear_pointer(&session->cells, ipb_cells_free);
     g_clear_pointer(&session->sandboxing, ipb_sandboxing_free);
+    g_clear_pointer(&session->staged, ipb_staged_workspace_free);
     g_clear_pointer(&session->tool_channel, ipb_tool_channel_free);
     g_clear_pointer(&session->tool_relay, ipb_tool_relay_free);
     g_clear_pointer(&session->tool_host, ipb_tool_host_free);
@@ -1011,7 +1030,39 @@ uint64_t
 ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOptions *options,
                          IpbEventFunc on_cell_event, void *data, GError **error)
 {
+    if (session->staged != NULL)
+        ipb_staged_workspace_note_cell(session->staged);
     return ipb_cells_execute(session->cells, code, options, on_cell_event, data, error);
+}
+
+/* --- a staged workspace ----------------------------------------------------------------------- */
+
+const char *
+ipb_session_layer(const IpbSession *session)
+{
+    return session->staged != NULL ? ipb_staged_workspace_directory(session->staged) : NULL;
+}
+
+bool
+ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action, const char *const *paths,
+                            IpbStagedFunc func, void *data, GError **error)
+{
+    if (session->staged == NULL || session->is_closing) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            session->is_closing ? "the session is closed"
+                                                : "the session's workspace is not staged");
+        return false;
+    }
+    bool writes = action != IPB_STAGED_LIST && action != IPB_STAGED_LIST_DIFFS;
+    if (writes && !ipb_cells_is_idle(session->cells)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                            "a cell runs or waits: changes are committed and discarded between "
+                            "cells only");
+        return false;
+    }
+    g_autoptr(IpbSandboxPlan) plan = ipb_sandboxing_commit_plan(session->sandboxing, error);
+    return plan != NULL &&
+           ipb_staged_workspace_start(session->staged, action, paths, plan, func, data, error);
 }
 
 bool

@@ -86,6 +86,10 @@ typedef struct {
      * kernel's Python, not walls: SECURITY.md. */
     bool approves_shell_cmds;
     bool requires_shell_escape;
+    /* in a sandbox: what cells write in the workspace goes to a layer, until it is committed */
+    bool is_staged;
+    /* where layers are kept; NULL: "staged" in the state directory */
+    const char *staging_dir;
     /* the client is a front end of Jupyter; see IpbKernelRules */
     bool has_rich_client;
     /* how many cells can be undone: a checkpoint is made before each, and the oldest is dropped; 0:
@@ -222,6 +226,14 @@ bool ipb_session_install(IpbSession *session, const char *package, IpbInstallLin
                          IpbInstallDoneFunc on_done, void *data, GError **error);
 void ipb_session_cancel_install(IpbSession *session);
 
+/* Lists, commits or discards what cells have changed in a staged workspace:
+ * session/staged-workspace.h. INVALID: it is not staged; BUSY: a cell runs. */
+bool ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action,
+                                 const char *const *paths, IpbStagedFunc func, void *data,
+                                 GError **error);
+
+/* The layer of a staged workspace; NULL: it is not staged. Borrowed. */
+const char *ipb_session_layer(const IpbSession *session);
 const char *ipb_session_workspace(IpbSession *session);
 /* What code of the session may read and write in the workspace, by the session's configuration of a
  * sandbox; without a sandbox, by the default one. Caller unrefs. */

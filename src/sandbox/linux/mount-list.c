@@ -22,6 +22,7 @@ G_STATIC_ASSERT(MAX_MOUNTS <= IPB_BLOB_MAX_MOUNTS);
 typedef struct {
     const IpbPathRules *paths;
     GPtrArray *mounts;
+    const char *workspace, *layer; /* layer: NULL unless the workspace is staged */
     bool is_root_mapped;
     bool judges_names;
 } Builder;
@@ -97,6 +98,13 @@ static void
 add_bind(const Builder *builder, guint index)
 {
     const IpbPathRule *rule = g_ptr_array_index(builder->paths->sorted, index);
+    if (rule->access.is_writable && builder->layer != NULL &&
+        g_str_equal(rule->path, builder->workspace)) {
+        /* Nothing needs a pin: names inside are the layer's. */
+        add_mount(builder, IPB_MOUNT_LAYER, builder->layer, rule->path, "what the session writes");
+        add_mount(builder, IPB_MOUNT_STAGED, rule->path, rule->path, rule->access.reason);
+        return;
+    }
     if (rule->access.is_writable) {
         if (rule->is_directory && rule->parent != NULL)
             add_pins(builder, index);
@@ -219,8 +227,14 @@ GPtrArray *
 ipb_mount_list_new(const IpbSandboxPlan *plan, bool judges_names, GError **error)
 {
     g_autoptr(GPtrArray) mounts = g_ptr_array_new_with_free_func((GDestroyNotify) free_mount);
-    const Builder builder = {plan->paths, mounts, ipb_sandbox_user_choose().is_root_mapped,
-                             judges_names};
+    const Builder builder = {
+        .paths = plan->paths,
+        .mounts = mounts,
+        .workspace = plan->workspace,
+        .layer = plan->layer,
+        .is_root_mapped = ipb_sandbox_user_choose().is_root_mapped,
+        .judges_names = judges_names,
+    };
     for (guint i = 0; i < plan->paths->sorted->len; i++)
         add_mounts(&builder, i);
     add_aliases(&builder);

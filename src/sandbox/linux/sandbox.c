@@ -22,10 +22,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <glib-unix.h>
+#include <linux/openat2.h>
 
 #include "base/exec-plan.h"
 #include "base/error.h"
@@ -43,14 +44,11 @@
 #include "sandbox/path.h"
 
 #define READY_TIMEOUT_MS 10000
-/* How long freeing waits for a process that is about to end or was killed. */
+/* How long freeing waits for the launcher, which is about to end, or for the first process of the
+ * weaker sandbox. */
 #define END_TIMEOUT_MS 200
 /* Fds that are kept for later are duplicated to numbers from this on. */
 #define FIRST_SAFE_FD 16
-
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
 
 /* The launcher, or pid 1. */
 typedef struct {
@@ -93,22 +91,10 @@ static void finish_if_over(IpbSandbox *sandbox);
 
 /* --- our children ----------------------------------------------------------------------------- */
 
-static bool
-reap(int pidfd)
-{
-    siginfo_t info = {0};
-    int result;
-    do
-        result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG);
-    while (result < 0 && errno == EINTR);
-    /* ECHILD: the application reaps children that it does not know. */
-    return result < 0 || info.si_pid != 0;
-}
-
 static void
 on_child_ended(IpbSandbox *sandbox, Child *child)
 {
-    if (!reap(child->pidfd))
+    if (!ipb_pidfd_reap(child->pidfd))
         return;
     g_clear_pointer(&child->watch, ipb_watch_free);
     ipb_fd_close(&child->pidfd);
@@ -136,54 +122,28 @@ kill_child(const Child *child)
         ipb_pidfd_signal(child->pidfd, SIGKILL, NULL);
 }
 
-/* A process that was killed and takes longer to end. Pid 1 ends after everything inside, kernels
- * included, which their forkserver must reap. The main context, which outlives the loop, reaps it
- * then. */
-typedef struct {
-    int pidfd;
-    IpbCgroup *cgroup; /* or NULL */
-} Straggler;
-
-static gboolean
-on_straggler_ended(int pidfd, GIOCondition condition, void *data)
+static void
+free_cgroup(void *data)
 {
-    return reap(pidfd) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
+    ipb_cgroup_free(data);
 }
 
+/* Kills and reaps it. If it does not end within @timeout_ms, it is reaped later, and the cgroup,
+ * which can only be removed when it is empty, is freed then. Pid 1 ends after everything inside,
+ * kernels included, which their forkserver must reap; then the system takes down its namespaces. */
 static void
-free_straggler(void *data)
-{
-    Straggler *straggler = data;
-    ipb_fd_close(&straggler->pidfd);
-    ipb_cgroup_free(straggler->cgroup);
-    g_free(straggler);
-}
-
-static void
-reap_later(IpbLoop *loop, int pidfd, IpbCgroup *cgroup)
-{
-    Straggler *straggler = g_new(Straggler, 1);
-    *straggler = (Straggler){pidfd, cgroup};
-    g_autoptr(GSource) source = g_unix_fd_source_new(pidfd, G_IO_IN);
-    /* GLib casts to the type of callback that the source calls. */
-    g_source_set_callback(source, G_SOURCE_FUNC(on_straggler_ended), straggler, free_straggler);
-    g_source_attach(source, ipb_loop_context(loop));
-}
-
-/* Kills and reaps it. If that takes longer, it is reaped later. Then it takes the cgroup along,
- * which is freed with it. */
-static void
-end_child(IpbSandbox *sandbox, Child *child)
+end_child(IpbSandbox *sandbox, Child *child, unsigned timeout_ms)
 {
     g_clear_pointer(&child->watch, ipb_watch_free);
     if (child->pidfd < 0)
         return;
     kill_child(child);
-    if (ipb_fd_wait(child->pidfd, POLLIN, END_TIMEOUT_MS) && reap(child->pidfd)) {
+    bool has_ended = timeout_ms == 0 || ipb_fd_wait(child->pidfd, POLLIN, timeout_ms);
+    if (has_ended && ipb_pidfd_reap(child->pidfd))
         ipb_fd_close(&child->pidfd);
-        return;
-    }
-    reap_later(sandbox->loop, ipb_fd_steal(&child->pidfd), g_steal_pointer(&sandbox->cgroup));
+    else
+        ipb_loop_reap(sandbox->loop, ipb_fd_steal(&child->pidfd), free_cgroup,
+                      g_steal_pointer(&sandbox->cgroup));
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -690,8 +650,9 @@ stop(IpbSandbox *sandbox)
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     await_init(sandbox);
     end_weaker(sandbox);
-    end_child(sandbox, &sandbox->launcher);
-    end_child(sandbox, &sandbox->init);
+    end_child(sandbox, &sandbox->launcher, END_TIMEOUT_MS);
+    /* Not even a short wait: a server may end a thousand sandboxes, one after the other. */
+    end_child(sandbox, &sandbox->init, 0);
     g_clear_pointer(&sandbox->cgroup, ipb_cgroup_free);
     g_ptr_array_unref(sandbox->supervisors);
     forget_weaker(sandbox);
@@ -738,6 +699,23 @@ check_search(const IpbSandbox *sandbox, GError **error)
     return false;
 }
 
+/* Only names that are judged keep hidden files hidden in an overlay, whatever is renamed in it. */
+static bool
+check_layer(const IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
+{
+    if (sandbox->plan->layer == NULL)
+        return true;
+    const char *problem = NULL;
+    if (!sandbox->judges_names)
+        problem = "Linux 5.19 or later is needed";
+    else if (options->is_weaker_allowed)
+        problem = "the weaker sandbox has no mounts of its own";
+    if (problem != NULL)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_UNAVAILABLE,
+                    "the workspace cannot be staged: %s", problem);
+    return problem == NULL;
+}
+
 static bool
 set_up(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
 {
@@ -745,7 +723,7 @@ set_up(IpbSandbox *sandbox, const IpbSandboxOptions *options, GError **error)
     memcpy(sandbox->stdio, stdio, sizeof stdio);
     sandbox->is_group_kept = options->is_group_kept;
     sandbox->judges_names = ipb_linux_judges_names();
-    if (!check_search(sandbox, error))
+    if (!check_search(sandbox, error) || !check_layer(sandbox, options, error))
         return false;
     sandbox->mounts = ipb_mount_list_new(options->plan, sandbox->judges_names, error);
     if (sandbox->mounts == NULL)
@@ -797,6 +775,15 @@ is_weaker(const IpbSandbox *sandbox)
     return sandbox->is_weaker;
 }
 
+static bool
+kill_inside(IpbSandbox *sandbox)
+{
+    if (!sandbox->is_ready || sandbox->has_ended)
+        return false;
+    kill_all(sandbox);
+    return true;
+}
+
 static void
 send_signal(IpbSandbox *sandbox, int signal_number)
 {
@@ -841,6 +828,25 @@ add_process(const IpbSandbox *sandbox, pid_t pid, GError **error)
     return sandbox->cgroup == NULL || ipb_cgroup_add(sandbox->cgroup, pid, error);
 }
 
+static int
+open_workspace(const IpbSandbox *sandbox, IpbLayerUser *ret_user, GError **error)
+{
+    pid_t pid = sandbox->init.pidfd >= 0 ? ipb_pidfd_pid(sandbox->init.pidfd) : 0;
+    g_autofree char *root = g_strdup_printf("/proc/%d/root", (int) pid);
+    ipb_autofd inside = pid > 0 ? open(root, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct open_how how = {
+        .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS,
+    };
+    *ret_user = (IpbLayerUser){sandbox->user.outer_uid, sandbox->user.outer_gid};
+    int fd = inside >= 0
+                 ? (int) syscall(SYS_openat2, inside, sandbox->plan->workspace, &how, sizeof how)
+                 : -1;
+    if (fd < 0)
+        ipb_error_set_errno(error, errno, "cannot open the workspace in the sandbox");
+    return fd;
+}
+
 static char *
 describe_limit(const IpbSandbox *sandbox, int wait_status)
 {
@@ -862,7 +868,8 @@ static const char *const MOUNT_NAMES[] = {
     [IPB_MOUNT_TMPFS] = "private",       [IPB_MOUNT_HIDE_DIR] = "hidden",
     [IPB_MOUNT_HIDE_FILE] = "hidden",    [IPB_MOUNT_FILE] = "file",
     [IPB_MOUNT_PROC] = "proc",           [IPB_MOUNT_DEV] = "dev",
-    [IPB_MOUNT_DEVPTS] = "devpts",
+    [IPB_MOUNT_DEVPTS] = "devpts",       [IPB_MOUNT_LAYER] = "layer",
+    [IPB_MOUNT_STAGED] = "staged",
 };
 
 static bool
@@ -912,6 +919,7 @@ const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
     .stop = stop,
     .explain = explain,
     .is_weaker = is_weaker,
+    .kill = kill_inside,
     .signal = send_signal,
     .failure = failure_of,
     .describe_limit = describe_limit,
@@ -919,6 +927,7 @@ const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
     .entry = entry_of,
     .add_process = add_process,
     .adopt = adopt,
+    .open_workspace = open_workspace,
     .report_denials = report_denials,
     .weaker_gaps = WEAKER_GAPS,
 };

@@ -41,6 +41,11 @@ static const Row ROWS[IPB_STEP_LAST + 1] = {
     [IPB_STEP_MOUNT] = {"cannot mount", ABOUT_TARGET},
     [IPB_STEP_DEVICE] = {"cannot create the devices in", ABOUT_TARGET},
     [IPB_STEP_PROC] = {"cannot mount a /proc of its own at", ABOUT_TARGET},
+    [IPB_STEP_OVERLAY] = {"cannot make an overlay of the workspace (for root it takes Linux 5.19; "
+                          "the file system of the layer must support extended attributes of users, "
+                          "and not be an overlay itself: --staging-dir chooses another place) with "
+                          "the layer in",
+                          ABOUT_SOURCE},
     [IPB_STEP_DETACH] = {"cannot detach the host's root"},
     [IPB_STEP_FORK] = {"cannot fork inside"},
     [IPB_STEP_SESSION] = {"cannot make a session for the command"},

@@ -198,7 +198,7 @@ on_waiting_timer(void *data)
 void
 ipb_served_call_start_waiting(IpbServedCall *call, bool is_behind)
 {
-    if (!ipb_mcp_request_wants_progress(call->request) || call->is_running)
+    if (!ipb_mcp_request_wants_progress(call->request))
         return;
     call->n_waits = is_behind ? 0 : 1;
     call->waiting_timer =

@@ -49,7 +49,6 @@ struct IpbServedCall {
     /* It cannot be cancelled any more. */
     bool is_answered;
     /* Cells: */
-    bool is_running;
     IpbElicitation *elicitation;
     uint64_t input; /* that was asked for; 0: none */
     IpbCellText *text;

@@ -165,7 +165,6 @@ on_cell_event(const IpbEvent *event, void *data)
         finish_cell(call, event);
         break;
     case IPB_EVENT_STARTED:
-        call->is_running = true;
         ipb_served_call_stop_waiting(call);
         break;
     case IPB_EVENT_DISPLAY:

@@ -69,6 +69,9 @@ read_sandbox(IpbRpcParams *params, IpbSessionOptions *session)
     session->is_sandboxed = ipb_rpc_params_bool(params, "sandbox", false);
     if (session->sandbox_config != NULL && !session->is_sandboxed)
         ipb_rpc_params_refuse(params, "sandbox", "true if there is a sandbox_config");
+    static const char *const MODES[] = {"live", "staged", NULL};
+    session->is_staged = ipb_rpc_params_word(params, "workspace_mode", MODES, 0) == 1;
+    session->staging_dir = ipb_rpc_params_path(params, "staging_dir");
     session->makes_packages = ipb_rpc_params_bool(params, "register_servers", false);
     session->allows_builds = ipb_rpc_params_bool(params, "allow_builds", false);
 }

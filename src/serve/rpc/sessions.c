@@ -696,6 +696,56 @@ session_load(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     start_state(group, request, params, IPB_STATE_LOAD);
 }
 
+/* --- a staged workspace ----------------------------------------------------------------------- */
+
+static void
+on_changes(const IpbStagedResult *result, const GError *error, void *data)
+{
+    if (error != NULL) {
+        ipb_rpc_pending_fail(data, error);
+        return;
+    }
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_staged_result_write(result, writer);
+    ipb_rpc_pending_reply(data, writer);
+}
+
+static void
+work_on_changes(IpbRpcSessions *sessions, IpbRpcRequest *request, IpbRpcParams *params,
+                IpbStagedAction action)
+{
+    Session *session = find_session(sessions, params);
+    g_auto(GStrv) paths =
+        action != IPB_STAGED_LIST ? ipb_rpc_params_strings(params, "paths") : NULL;
+    if (action == IPB_STAGED_LIST && ipb_rpc_params_bool(params, "diffs", false))
+        action = IPB_STAGED_LIST_DIFFS;
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    if (!ipb_session_work_on_changes(session->core, action, (const char *const *) paths, on_changes,
+                                     pending, &error))
+        ipb_rpc_pending_fail(pending, error);
+}
+
+static void
+session_changes(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    work_on_changes(group, request, params, IPB_STAGED_LIST);
+}
+
+static void
+session_commit(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    work_on_changes(group, request, params, IPB_STAGED_FREEZE_AND_COMMIT);
+}
+
+static void
+session_discard(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    work_on_changes(group, request, params, IPB_STAGED_DISCARD);
+}
+
 /* --- closing a session ----------------------------------------------------------------------- */
 
 static void
@@ -976,6 +1026,9 @@ const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
     {"session.checkpoints", session_checkpoints},
     {"session.register", session_register},
     {"session.install", session_install},
+    {"session.changes", session_changes},
+    {"session.commit", session_commit},
+    {"session.discard", session_discard},
     {"session.save", session_save, .cancel_mode = IPB_RPC_CANCEL_BEGINS},
     {"session.load", session_load, .cancel_mode = IPB_RPC_CANCEL_BEGINS},
     {"session.close", session_close, .cancel_mode = IPB_RPC_CANCEL_NEVER},

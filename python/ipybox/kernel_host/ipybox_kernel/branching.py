@@ -15,8 +15,10 @@ import asyncio
 import atexit
 import ctypes
 import errno
+import fcntl
 import os
 import random
+import re
 import signal
 import stat
 import sys
@@ -24,6 +26,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from . import event_loop, linux
@@ -41,8 +44,12 @@ MAX_TEXTS = 20
 MAX_DEPTH_IN_SANDBOX = 15
 MAX_TEXT = 300
 OMP_PAUSE_HARD = 2
-# Native threads of libraries that hang in a branch, by the beginning of their names.
-HANGING_THREADS = {"polars-": "polars has run a parallel query, and its threads cannot be forked"}
+TQDM_MONITOR = "tqdm._monitor"
+# Native threads of libraries that hang in a branch, by their names. (polars has another thread as
+# soon as it is imported, "polars-ooc-clea", of which nothing waits.)
+HANGING_THREADS = {
+    re.compile(r"polars-\d"): "polars has run a parallel query, and its threads cannot be forked"
+}
 TIMERS = {
     signal.ITIMER_REAL: "ITIMER_REAL",
     signal.ITIMER_VIRTUAL: "ITIMER_VIRTUAL",
@@ -165,7 +172,7 @@ def _is_harmless(thread: threading.Thread) -> bool:
     module = _module_of(thread)
     if module.startswith("joblib.externals.loky"):
         return not _is_loky_busy()
-    return module == "tqdm._monitor"
+    return module == TQDM_MONITOR
 
 
 def _pools() -> dict[Any, list[threading.Thread]]:
@@ -185,15 +192,22 @@ def _idle_workers() -> set[threading.Thread]:
     while True:
         idle: set[threading.Thread] = set()
         is_busy = False
+        frames = sys._current_frames()
         for pool, threads in _pools().items():
-            # The semaphore counts the threads that wait for work.
-            if pool._work_queue.empty() and pool._idle_semaphore._value >= len(threads):
+            if pool._work_queue.empty() and all(_awaits_work(each, frames) for each in threads):
                 idle.update(threads)
             else:
                 is_busy = True
         if not is_busy or time.monotonic() > deadline:
             return idle
         time.sleep(0.001)
+
+
+def _awaits_work(thread: threading.Thread, frames: dict[int, FrameType]) -> bool:
+    """By the frame of the pool's loop. (Until Python 3.12 the pool's own count can be too high.)"""
+    frame = frames.get(thread.ident or 0)
+    loop = sys.modules["concurrent.futures.thread"]._worker.__code__
+    return frame is not None and frame.f_code is loop and frame.f_locals.get("work_item") is None
 
 
 def _loky_executor() -> Any:
@@ -214,8 +228,8 @@ def _hanging_threads() -> Iterator[str]:
                 name = file.read().strip()
         except OSError:
             continue  # it has ended
-        for start, reason in HANGING_THREADS.items():
-            if name.startswith(start) and reason not in found:
+        for pattern, reason in HANGING_THREADS.items():
+            if pattern.match(name) and reason not in found:
                 found.add(reason)
                 yield reason
 
@@ -246,7 +260,7 @@ def find_warnings(private_fds: set[int], loop: Any) -> list[str]:
             continue
         if target.startswith("socket:"):
             sockets.append(fd)
-        elif _is_file(fd):
+        elif _is_file(fd) and not _is_reopened(fd):
             files.append(target)
     if sockets:
         warnings.append(
@@ -256,6 +270,8 @@ def find_warnings(private_fds: set[int], loop: Any) -> list[str]:
         warnings.append(
             f"open files are shared, with their positions: {', '.join(sorted(set(files))[:5])}"
         )
+    if _has_shared_memory():
+        warnings.append("memory that is mapped as shared (mmap) stays shared: both see all writes")
     if linux.has_children():
         warnings.append("child processes belong to the forerunner: the branch cannot wait for them")
     timers = [name for timer, name in TIMERS.items() if signal.getitimer(timer)[0] > 0]
@@ -286,6 +302,29 @@ def _is_file(fd: int) -> bool:
         return stat.S_ISREG(os.fstat(fd).st_mode)
     except OSError:
         return False
+
+
+def _is_reopened(fd: int) -> bool:
+    """Whether the branch gets a position of its own: see _reopen_files."""
+    try:
+        os.close(_open_again(fd))
+    except OSError:
+        return False
+    return True
+
+
+def _open_again(fd: int) -> int:
+    """Opens what a descriptor can only read. Fails for what is open for writing, too."""
+    flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    if flags & os.O_ACCMODE != os.O_RDONLY or flags & os.O_PATH:
+        raise OSError(errno.EBADF, "not open for reading only")
+    return os.open(f"/proc/self/fd/{fd}", flags & ~(os.O_CREAT | os.O_EXCL | os.O_TRUNC))
+
+
+def _has_shared_memory() -> bool:
+    """Whether memory is shared that has no descriptor. Files that are mapped have one."""
+    with open("/proc/self/maps", errors="surrogateescape") as file:
+        return any(line.split(maxsplit=2)[1] == "rw-s" and "/dev/zero" in line for line in file)
 
 
 def _clip(text: str) -> str:
@@ -327,6 +366,7 @@ class Mends:
     def __init__(self, loop: Any) -> None:
         self._loop = loop
         self._pools = list(_pools())
+        self._monitors = [t for t in threading.enumerate() if _module_of(t) == TQDM_MONITOR]
         self._random_state = random.getstate()
         self._wakeup_fd = signal.set_wakeup_fd(-1)
         if self._wakeup_fd >= 0:
@@ -338,10 +378,30 @@ class Mends:
         event_loop.renew(self._loop, self._wakeup_fd)
         for pool in self._pools:
             _restart_pool(pool)
+        _reopen_files()
         _forget_children()
         _forget_loky()
+        for monitor in self._monitors:
+            monitor.tqdm_cls.monitor = None  # type: ignore[attr-defined]  # the next bar starts one
         if not is_restored:
             _forget_exit_handlers()
+
+
+def _reopen_files() -> None:
+    """Gives files that are open for reading only a position of their own.
+
+    Libraries keep such files, too: matplotlib its fonts, in which it seeks and reads all the time.
+    """
+    for fd, _ in list(_descriptors()):
+        if not _is_file(fd):
+            continue
+        try:
+            own = _open_again(fd)
+        except OSError:
+            continue  # a warning has said that it is shared
+        os.lseek(own, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
+        os.dup2(own, fd, os.get_inheritable(fd))
+        os.close(own)
 
 
 def _restart_pool(pool: Any) -> None:

@@ -9,6 +9,11 @@
  * pid 1 of the sandbox. The middle process has no exit signal: neither SIGCHLD handlers nor
  * waitpid() see it.
  *
+ * Libraries register functions that run around a fork (pthread_atfork). Those that run after it,
+ * in the parent, may start threads again: scipy.fft does. Threads that the middle process started
+ * would end with it. So the first of these functions is ours. It ends the middle process, and the
+ * kernel continues from there, on the stack that both share, with the other functions.
+ *
  * A branch can be parked: it waits here until the core asks it for a branch of itself, as often as
  * the core asks. No Python runs in it, so it stays what the kernel was at that moment.
  */
@@ -16,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sched.h>
 #include <string.h>
@@ -138,19 +144,51 @@ typedef struct {
     volatile int saved_errno;
 } Branch;
 
+/* What the kernel may write of its stack before it continues where the middle process ended. */
+#define GAP_SIZE 4096
+
+static struct {
+    volatile bool is_registered;
+    volatile bool is_wanted; /* the middle process forks: no other fork ends a process */
+    volatile bool is_ready;  /* @context is valid */
+    volatile pid_t middle;
+    void *context[5];
+} handover;
+
+/* Begins in the middle process and returns in the kernel. */
+static void
+hand_over(void)
+{
+    if (!handover.is_wanted)
+        return;
+    handover.is_wanted = false;
+    if (__builtin_setjmp(handover.context) == 0) {
+        handover.is_ready = true;
+        _exit(0);
+    }
+}
+
+/* When the forkserver loads us, it has loaded no library of users yet. Functions for the parent
+ * run in the order in which they were registered. */
+__attribute__((constructor)) static void
+register_handover(void)
+{
+    handover.is_registered = pthread_atfork(NULL, hand_over, NULL) == 0;
+}
+
+static void
+reap_middle(pid_t middle)
+{
+    /* Until it is reaped, it may still be the branch's parent. */
+    while (syscall(SYS_wait4, middle, NULL, __WALL, NULL) < 0 && errno == EINTR)
+        ;
+}
+
 /* Returns 0 in the branch, else -1. */
 static int
 fork_twice(Branch *branch)
 {
     pid_t middle = ipb_clone_middle();
-    if (middle == 0) {
-        pid_t pid = fork();
-        if (pid == 0)
-            return 0;
-        branch->saved_errno = errno;
-        branch->branch = pid;
-        _exit(0);
-    }
     if (middle < 0) {
 #ifdef HAS_ERRNO
         branch->saved_errno = errno;
@@ -159,9 +197,27 @@ fork_twice(Branch *branch)
 #endif
         return -1;
     }
-    /* Until it is reaped, it may still be the branch's parent. */
-    while (syscall(SYS_wait4, middle, NULL, __WALL, NULL) < 0 && errno == EINTR)
-        ;
+    if (middle > 0) {
+        handover.middle = middle;
+        if (handover.is_ready)
+            __builtin_longjmp(handover.context, 1);
+        branch->saved_errno = ECHILD; /* it was killed */
+        reap_middle(middle);
+        return -1;
+    }
+    volatile char *gap = __builtin_alloca(GAP_SIZE);
+    gap[0] = 0;
+    handover.is_wanted = true;
+    pid_t pid = fork();
+    if (pid == 0) {
+        handover.is_wanted = handover.is_ready = false;
+        return 0;
+    }
+    /* The kernel. */
+    branch->saved_errno = errno;
+    branch->branch = pid;
+    handover.is_ready = false;
+    reap_middle(handover.middle);
     return -1;
 }
 
@@ -366,6 +422,9 @@ fork_copy(int is_confined, IpbPark *park)
 {
     Branch branch = {.branch = -1};
     int saved = errno;
+    if (!handover.is_registered)
+        return -ENOMEM;
+    handover.is_wanted = handover.is_ready = false;
     /* No handler may run in the middle process, which shares our memory, or in a parked copy. */
     sigset_t all, old;
     sigfillset(&all);

@@ -167,7 +167,8 @@ needs_map(const IpbInit *init, uint32_t index)
     /* A writable "/" allows what every user may write. A map would make it root's rights. */
     if (index == 0)
         return false;
-    if (mounts[index].kind == IPB_MOUNT_WRITABLE)
+    if (mounts[index].kind == IPB_MOUNT_WRITABLE || mounts[index].kind == IPB_MOUNT_LAYER ||
+        mounts[index].kind == IPB_MOUNT_STAGED)
         return true;
     if (mounts[index].kind != IPB_MOUNT_READ_ONLY)
         return false;

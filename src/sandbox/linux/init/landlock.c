@@ -86,6 +86,7 @@ access_of(uint32_t kind, bool has_names)
 {
     switch ((IpbMountKind) kind) {
     case IPB_MOUNT_WRITABLE:
+    case IPB_MOUNT_STAGED:
         /* The kernel itself may perform a bind() that the supervisor has judged, and reads its path
          * again. There it must not make a socket where names are judged. */
         return has_names ? READ | (WRITE & ~ACCESS_MAKE_SOCK) : READ | WRITE;
@@ -100,6 +101,7 @@ access_of(uint32_t kind, bool has_names)
     case IPB_MOUNT_HIDE_DIR:
     case IPB_MOUNT_HIDE_FILE:
     case IPB_MOUNT_FILE:
+    case IPB_MOUNT_LAYER:
         break;
     }
     return 0; /* "/" has a rule for reading */

@@ -37,6 +37,10 @@
 #define COVER_SIZE_BYTES 65536
 #define DEV_SIZE_BYTES 65536
 
+/* Where the two parts of an overlay are mounted in the store while it is made. */
+#define LOWER "lower"
+#define LAYER "layer"
+
 #define N_ELEMENTS(array) (sizeof(array) / sizeof *(array))
 
 typedef struct {
@@ -447,6 +451,76 @@ make_devpts(Builder *builder, uint32_t index, IpbStepError *error)
     return place(builder, index, tree, error);
 }
 
+/* --- overlays --------------------------------------------------------------------------------- */
+
+/* Mounts what the row shows at @name in the store. */
+static bool
+put_part(Builder *builder, uint32_t index, const char *name, IpbStepError *error)
+{
+    const IpbBlobMount *rows = ipb_blob_at(builder->init->bytes, builder->init->header->mounts);
+    int tree = builder->init->trees[index];
+    if (tree < 0)
+        tree = open_source(builder, ipb_blob_string(builder->init->bytes, rows[index].source));
+    if (tree < 0)
+        return ipb_step_fail(error, IPB_STEP_SOURCE, index);
+    bool ok = open_store(builder) && mkdirat(builder->store, name, 0700) == 0 &&
+              sys_move_mount(tree, "", builder->store, name, MOVE_MOUNT_F_EMPTY_PATH) == 0;
+    if (!ok)
+        ipb_step_fail(error, IPB_STEP_MOUNT, index);
+    close(tree);
+    return ok;
+}
+
+static int
+new_overlay(void)
+{
+    int fs = sys_fsopen("overlay");
+    if (fs < 0)
+        return -1;
+    /* Short relative names: paths of the host may have characters that mean something here. With
+     * userxattr nothing that code could have left in the source redirects a name. */
+    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", LOWER) < 0 ||
+        sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", LAYER "/upper") < 0 ||
+        sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", LAYER "/work") < 0 ||
+        sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL) < 0 ||
+        sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0)
+        return close_keeping_errno(fs);
+    int tree = sys_fsmount(fs, SAFE);
+    close_keeping_errno(fs);
+    return tree;
+}
+
+/* The overlay keeps its parts, so they need not stay mounted. */
+static bool
+take_parts_away(const Builder *builder)
+{
+    return fchdir(builder->store) == 0 && sys_umount2(LAYER, MNT_DETACH) == 0 &&
+           sys_umount2(LOWER, MNT_DETACH) == 0 &&
+           unlinkat(builder->store, LAYER, AT_REMOVEDIR) == 0 &&
+           unlinkat(builder->store, LOWER, AT_REMOVEDIR) == 0;
+}
+
+/* The row before says where the layer is. */
+static bool
+make_overlay(Builder *builder, uint32_t index, IpbStepError *error)
+{
+    const IpbBlobMount *rows = ipb_blob_at(builder->init->bytes, builder->init->header->mounts);
+    errno = EINVAL;
+    if (rows[index - 1].kind != IPB_MOUNT_LAYER)
+        return ipb_step_fail(error, IPB_STEP_BLOB, index);
+    if (!put_part(builder, index - 1, LAYER, error) || !put_part(builder, index, LOWER, error))
+        return false;
+    int tree = fchdir(builder->store) == 0 ? new_overlay() : -1;
+    if (tree < 0)
+        return ipb_step_fail(error, IPB_STEP_OVERLAY, index - 1);
+    if (!take_parts_away(builder)) {
+        ipb_step_fail(error, IPB_STEP_MOUNT, index);
+        close(tree);
+        return false;
+    }
+    return place(builder, index, tree, error);
+}
+
 /* --- /dev ------------------------------------------------------------------------------------- */
 
 static const char *const DEVICES[] = {"null", "zero", "full", "random", "urandom", "tty"};
@@ -532,6 +606,10 @@ make_mount(Builder *builder, uint32_t index, IpbStepError *error)
     case IPB_MOUNT_READ_ONLY:
     case IPB_MOUNT_WRITABLE:
         return make_bind(builder, index, row, error);
+    case IPB_MOUNT_LAYER:
+        return true;
+    case IPB_MOUNT_STAGED:
+        return make_overlay(builder, index, error);
     case IPB_MOUNT_TMPFS:
         return make_tmpfs(builder, index, row, error);
     case IPB_MOUNT_HIDE_DIR:

@@ -63,7 +63,8 @@ is_mount_good(const uint8_t *bytes, size_t size, const IpbBlobMount *mount)
     if (mount->kind == 0 || mount->kind > IPB_MOUNT_LAST ||
         !is_path_good(bytes, size, mount->target))
         return false;
-    bool needs_source = mount->kind == IPB_MOUNT_READ_ONLY || mount->kind == IPB_MOUNT_WRITABLE;
+    bool needs_source = mount->kind == IPB_MOUNT_READ_ONLY || mount->kind == IPB_MOUNT_WRITABLE ||
+                        mount->kind == IPB_MOUNT_LAYER || mount->kind == IPB_MOUNT_STAGED;
     if (needs_source && !is_path_good(bytes, size, mount->source))
         return false;
     return mount->kind != IPB_MOUNT_FILE ||

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IPB_BLOB_MAGIC UINT32_C(0x35584249)
+#define IPB_BLOB_MAGIC UINT32_C(0x36584249)
 #define IPB_BLOB_MAX_SIZE (UINT32_C(8) << 20)
 #define IPB_BLOB_MAX_MOUNTS 4096u
 #define IPB_BLOB_MAX_LISTENERS 16u
@@ -66,7 +66,10 @@ typedef enum {
     IPB_MOUNT_PROC,
     IPB_MOUNT_DEV,
     IPB_MOUNT_DEVPTS,
-    IPB_MOUNT_LAST = IPB_MOUNT_DEVPTS,
+    /* Not mounted itself: the directory with the layer of the row that follows. */
+    IPB_MOUNT_LAYER,
+    IPB_MOUNT_STAGED, /* an overlay: what is written goes to the layer, not to the source */
+    IPB_MOUNT_LAST = IPB_MOUNT_STAGED,
 } IpbMountKind;
 
 typedef struct {
@@ -133,6 +136,7 @@ typedef enum {
     IPB_STEP_MOUNT,
     IPB_STEP_DEVICE,
     IPB_STEP_PROC,
+    IPB_STEP_OVERLAY,
     IPB_STEP_DETACH,
     IPB_STEP_FORK,
     IPB_STEP_SESSION,

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of a layer share: its state, and work on files that other programs may exchange at
+ * any time. Each path is opened in one call that follows no link and stays below its directory, on
+ * one file system.
+ */
+#pragma once
+
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "sandbox/layer.h"
+
+/* In the layer's directory. */
+#define IPB_LAYER_UPPER "upper"
+#define IPB_LAYER_WORK "work"
+#define IPB_LAYER_COMMIT "commit"
+#define IPB_LAYER_JOURNAL "commit/journal"
+
+/* A path that was committed: what both sides had then. */
+typedef struct {
+    IpbFileStamp real, written;
+} IpbCommitted;
+
+struct IpbLayer {
+    char *directory, *workspace;
+    int lock_fd, directory_fd, workspace_fd, upper_fd;
+    GArray *starts;        /* int64_t: nanoseconds since 1970, rising */
+    GHashTable *committed; /* path → IpbCommitted */
+    bool is_frozen;
+};
+
+/* Opens @path (relative, of names only; "." is the directory itself) below @directory. -1 with
+ * errno. */
+int ipb_layer_files_open(int directory, const char *path, int flags);
+/* Opens the directory of @path as O_PATH, and says which name the path has in it. */
+int ipb_layer_files_open_parent(int directory, const char *path, const char **ret_name);
+IpbFileStamp ipb_layer_files_stamp(int directory, const char *name);
+IpbFileStamp ipb_layer_files_stamp_of(const struct stat *info);
+bool ipb_layer_files_are_equal(const IpbFileStamp *a, const IpbFileStamp *b);
+IpbNameKind ipb_layer_files_kind(mode_t mode);
+/* Copies @size bytes from @from, which may change at the same time, without writing holes. */
+bool ipb_layer_files_copy(int from, int to, uint64_t size);
+/* Do two files have the same @size bytes? False also if they cannot be read. */
+bool ipb_layer_files_have_same_bytes(int a, int b, uint64_t size);
+/* What a symbolic link says; NULL with errno. The caller frees it. */
+char *ipb_layer_files_read_link(int directory, const char *name);
+/* "cannot write: no space left". The caller frees it. */
+char *ipb_layer_files_problem(const char *what, int saved_errno);
+/* Why the plan or the rules for names do not allow that @path (below the workspace) gets what
+ * @kind says; NULL: they do. @contents: of a file that gets the name, read from its beginning, or
+ * -1. @is_planned: what is in the layer counts as if it were in the workspace. The caller frees
+ * it. */
+char *ipb_layer_files_judge(const IpbLayer *layer, const IpbSandboxPlan *plan, const char *path,
+                            IpbChangeKind kind, IpbNameKind type, int contents, bool is_planned);
+IpbLayerChange *ipb_layer_change_new(const char *path, IpbChangeKind kind, IpbNameKind type);
+void ipb_layer_change_free(IpbLayerChange *change);
+/* Drops the changes that are not at one of @paths. @has_parents: new directories above them stay.
+ * NOT_FOUND: nothing has changed at one of them. */
+bool ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
+                            GError **error);
+/* Writes the table of what was committed. */
+bool ipb_layer_save_committed(IpbLayer *layer, GError **error);

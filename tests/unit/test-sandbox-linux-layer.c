@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layers without a sandbox: the tests write into a layer what overlayfs would, and what hostile code
+ * would if it could reach it. tests/sdk/test_staged.py has real sandboxes.
+ */
+#include "sandbox/layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <glib/gstdio.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+typedef struct {
+    char *top, *workspace, *directory;
+    IpbLayer *layer;
+    IpbSandboxPlan *plan;
+} Place;
+
+static IpbSandboxPlan *
+make_plan(const Place *place)
+{
+    GError *error = NULL;
+    g_autoptr(IpbSandboxPolicy) policy = ipb_sandbox_policy_default();
+    const char *const hide[] = {place->directory, NULL};
+    IpbPlanOptions options = {
+        .policy = policy,
+        .workspace = place->workspace,
+        .home = place->top,
+        .hide = hide,
+        .limits = IPB_SANDBOX_LIMITS_DEFAULT,
+    };
+    IpbSandboxPlan *plan = ipb_sandbox_plan_new(&options, &error);
+    g_assert_no_error(error);
+    return plan;
+}
+
+/* @name is below the workspace, or with @in_layer below the layer. */
+static char *
+path_of(const Place *place, bool in_layer, const char *name)
+{
+    return in_layer ? g_build_filename(place->directory, "upper", name, NULL)
+                    : g_build_filename(place->workspace, name, NULL);
+}
+
+static void
+put(const Place *place, bool in_layer, const char *name, const char *text)
+{
+    g_autofree char *path = path_of(place, in_layer, name);
+    g_autofree char *parent = g_path_get_dirname(path);
+    g_assert_cmpint(g_mkdir_with_parents(parent, 0755), ==, 0);
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void
+put_link(const Place *place, bool in_layer, const char *name, const char *target)
+{
+    g_autofree char *path = path_of(place, in_layer, name);
+    g_assert_cmpint(symlink(target, path), ==, 0);
+}
+
+static void
+put_directory(const Place *place, bool in_layer, const char *name)
+{
+    g_autofree char *path = path_of(place, in_layer, name);
+    g_assert_cmpint(g_mkdir_with_parents(path, 0755), ==, 0);
+}
+
+static void
+put_whiteout(const Place *place, const char *name)
+{
+    g_autofree char *path = path_of(place, true, name);
+    g_assert_cmpint(mknod(path, S_IFCHR, makedev(0, 0)), ==, 0);
+}
+
+static void
+make_opaque(const Place *place, const char *name)
+{
+    g_autofree char *path = path_of(place, true, name);
+    g_assert_cmpint(setxattr(path, "user.overlay.opaque", "y", 1, 0), ==, 0);
+}
+
+static void
+expect(const Place *place, const char *name, const char *wanted)
+{
+    g_autofree char *path = path_of(place, false, name), *text = NULL;
+    g_file_get_contents(path, &text, NULL, NULL);
+    g_assert_cmpstr(text, ==, wanted);
+}
+
+static void
+begin(Place *place, const void *data)
+{
+    GError *error = NULL;
+    g_autofree char *current = g_get_current_dir();
+    g_autofree char *top = ipb_file_make_temp_directory(current, "test-layer-", NULL);
+    place->top = realpath(top, NULL);
+    place->workspace = g_build_filename(place->top, "ws", NULL);
+    place->directory = g_build_filename(place->top, "layers", "one", NULL);
+    g_assert_cmpint(mkdir(place->workspace, 0755), ==, 0);
+    put(place, false, "kept", "kept");
+    put(place, false, "changed", "old");
+    put(place, false, "removed", "removed");
+    put(place, false, "folder/a", "a");
+    put(place, false, "folder/b", "b");
+    put(place, false, "replaced/x", "x");
+    place->layer = ipb_layer_new(place->directory, place->workspace, &error);
+    g_assert_no_error(error);
+    place->plan = make_plan(place);
+}
+
+static void
+end(Place *place, const void *data)
+{
+    ipb_layer_close(place->layer, true);
+    g_assert_false(g_file_test(place->directory, G_FILE_TEST_EXISTS));
+    ipb_sandbox_plan_unref(place->plan);
+    ipb_file_remove_tree(place->top, NULL);
+    free(place->top);
+    g_free(place->workspace);
+    g_free(place->directory);
+}
+
+/* The times of files are those of a clock that ticks. */
+static void
+await_tick(void)
+{
+    struct timespec start, now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &start);
+    do
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    while (now.tv_sec == start.tv_sec && now.tv_nsec == start.tv_nsec);
+}
+
+/* Code that runs from now on knows the workspace as it is now. */
+static void
+note_start(const Place *place)
+{
+    await_tick();
+    ipb_layer_note_start(place->layer);
+    await_tick();
+}
+
+static const IpbLayerChange *
+find(const IpbLayerChanges *changes, const char *path)
+{
+    for (guint i = 0; i < changes->changes->len; i++) {
+        const IpbLayerChange *change = g_ptr_array_index(changes->changes, i);
+        if (g_str_equal(change->path, path))
+            return change;
+    }
+    return NULL;
+}
+
+/* "+folder/ +new ~changed -removed", in the order of the list. */
+static char *
+describe(const IpbLayerChanges *changes)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < changes->changes->len; i++) {
+        const IpbLayerChange *change = g_ptr_array_index(changes->changes, i);
+        g_string_append_printf(text, "%s%c%s%s", i > 0 ? " " : "", "+~-"[change->kind],
+                               change -> path,
+                               change -> type == IPB_NAME_DIRECTORY      ? "/"
+                                         : change->type == IPB_NAME_LINK ? "@"
+                                                                         : "");
+    }
+    return g_string_free(text, FALSE);
+}
+
+static IpbLayerChanges *
+commit(Place *place, const char *const *paths)
+{
+    GError *error = NULL;
+    g_autofree char *digest = NULL;
+    g_autoptr(IpbLayerChanges) frozen =
+        ipb_layer_freeze(place->layer, place->plan, paths, &digest, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(strlen(digest), ==, 64);
+    IpbLayerChanges *done = ipb_layer_commit(place->layer, place->plan, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(done->changes->len, ==, frozen->changes->len);
+    return done;
+}
+
+static void
+write_everything(const Place *place)
+{
+    put(place, true, "changed", "new");
+    put(place, true, "added/deep/file", "file");
+    put_link(place, true, "link", "kept");
+    put_whiteout(place, "removed");
+    put_directory(place, true, "folder");
+    make_opaque(place, "folder");
+    put(place, true, "folder/b", "B");
+    put(place, true, "replaced", "a file now");
+}
+
+#define EVERYTHING                                                                                 \
+    "-folder/a -removed -replaced/x -replaced/ +added/ +added/deep/ +added/deep/file ~changed "    \
+    "~folder/b +link@ +replaced"
+
+static void
+check_everything(const Place *place)
+{
+    expect(place, "kept", "kept");
+    expect(place, "changed", "new");
+    expect(place, "added/deep/file", "file");
+    expect(place, "link", "kept");
+    expect(place, "removed", NULL);
+    expect(place, "folder/a", NULL);
+    expect(place, "folder/b", "B");
+    expect(place, "replaced", "a file now");
+}
+
+static void
+test_commit(Place *place, const void *data)
+{
+    write_everything(place);
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place->layer, place->plan);
+    g_autofree char *text = describe(changes);
+    g_assert_cmpstr(text, ==, EVERYTHING);
+    expect(place, "changed", "old");
+    g_autoptr(IpbLayerChanges) done = commit(place, NULL);
+    for (guint i = 0; i < done->changes->len; i++)
+        g_assert_cmpstr(((IpbLayerChange *) g_ptr_array_index(done->changes, i))->problem, ==,
+                        NULL);
+    check_everything(place);
+    g_autoptr(IpbLayerChanges) rest = ipb_layer_list(place->layer, place->plan);
+    g_assert_cmpuint(rest->changes->len, ==, 0);
+}
+
+/* New directories above a chosen path come along; nothing else does. */
+static void
+test_parts(Place *place, const void *data)
+{
+    static const char *const PATHS[] = {"added/deep/file", "changed", NULL};
+    static const char *const UNKNOWN[] = {"kept", NULL}, *const ABOVE[] = {"..", NULL};
+    g_autoptr(GError) error = NULL, above = NULL;
+    g_autofree char *digest = NULL;
+    write_everything(place);
+    g_assert_null(ipb_layer_freeze(place->layer, place->plan, UNKNOWN, &digest, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    g_assert_null(ipb_layer_freeze(place->layer, place->plan, ABOVE, &digest, &above));
+    g_assert_error(above, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    g_autoptr(IpbLayerChanges) done = commit(place, PATHS);
+    g_autofree char *text = describe(done);
+    g_assert_cmpstr(text, ==, "+added/ +added/deep/ +added/deep/file ~changed");
+    expect(place, "added/deep/file", "file");
+    expect(place, "changed", "new");
+    expect(place, "removed", "removed");
+    expect(place, "folder/a", "a");
+}
+
+/* What is committed is what was frozen, whatever is written meanwhile. */
+static void
+test_frozen(Place *place, const void *data)
+{
+    GError *error = NULL;
+    g_autofree char *digest = NULL, *other = NULL;
+    write_everything(place);
+    g_autoptr(IpbLayerChanges) frozen =
+        ipb_layer_freeze(place->layer, place->plan, NULL, &digest, &error);
+    put(place, true, "changed", "later");
+    put(place, true, "added/deep/more", "more");
+    g_autoptr(IpbLayerChanges) done = ipb_layer_commit(place->layer, place->plan, &error);
+    g_assert_no_error(error);
+    check_everything(place);
+    expect(place, "added/deep/more", NULL);
+    g_autoptr(IpbLayerChanges) next =
+        ipb_layer_freeze(place->layer, place->plan, NULL, &other, &error);
+    g_autofree char *text = describe(next);
+    g_assert_cmpstr(text, ==, "+added/deep/more ~changed");
+    g_assert_cmpstr(digest, !=, other);
+    ipb_layer_thaw(place->layer);
+    g_autoptr(GError) nothing = NULL;
+    g_assert_null(ipb_layer_commit(place->layer, place->plan, &nothing));
+    g_assert_error(nothing, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+}
+
+/* Both sides keep their file. */
+static void
+test_conflicts(Place *place, const void *data)
+{
+    write_everything(place);
+    put(place, false, "changed", "the host's");
+    put(place, false, "removed", "the host's");
+    put(place, false, "replaced/new", "the host's");
+    put(place, false, "link", "the host's");
+    g_autoptr(IpbLayerChanges) done = commit(place, NULL);
+    static const char *const PATHS[] = {"changed", "removed", "link", "replaced/new"};
+    for (size_t i = 0; i < G_N_ELEMENTS(PATHS); i++) {
+        const IpbLayerChange *change = find(done, PATHS[i]);
+        g_assert_nonnull(change);
+        g_assert_true(change->is_conflict);
+        g_assert_false(change->is_done);
+        expect(place, PATHS[i], "the host's");
+    }
+    expect(place, "folder/b", "B");
+    g_autofree char *mine = path_of(place, true, "changed"), *text = NULL;
+    g_assert_true(g_file_get_contents(mine, &text, NULL, NULL));
+    g_assert_cmpstr(text, ==, "new");
+    /* What comes between the freeze and the commit is one, too. */
+    GError *error = NULL;
+    g_autofree char *digest = NULL;
+    put(place, true, "kept", "new");
+    g_autoptr(IpbLayerChanges) frozen =
+        ipb_layer_freeze(place->layer, place->plan, NULL, &digest, &error);
+    put(place, false, "kept", "meanwhile");
+    g_autoptr(IpbLayerChanges) again = ipb_layer_commit(place->layer, place->plan, &error);
+    g_assert_true(find(again, "kept")->is_conflict);
+    expect(place, "kept", "meanwhile");
+}
+
+/* The host's work on a file that was committed is no change of the session's; and once code has
+ * seen the host's version, its own later one is no conflict. */
+static void
+test_afterwards(Place *place, const void *data)
+{
+    put(place, true, "changed", "new");
+    g_autoptr(IpbLayerChanges) done = commit(place, NULL);
+    put(place, false, "changed", "the host's");
+    g_autoptr(IpbLayerChanges) none = ipb_layer_list(place->layer, place->plan);
+    g_assert_cmpuint(none->changes->len, ==, 0);
+    ipb_layer_prune(place->layer);
+    g_autofree char *mine = path_of(place, true, "changed");
+    g_assert_false(g_file_test(mine, G_FILE_TEST_EXISTS));
+    note_start(place);
+    put(place, true, "changed", "newer");
+    g_autoptr(IpbLayerChanges) next = commit(place, NULL);
+    g_assert_true(find(next, "changed")->is_done);
+    expect(place, "changed", "newer");
+}
+
+/* --- attacks ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *path, *contents, *control, *control_contents;
+} Protected;
+
+/* A protected name, and beside it one that is not. */
+static const Protected PROTECTED[] = {
+    {".git/hooks/pre-commit", "#!/bin/sh\n", ".git/hooks/pre-commit.sample", "#!/bin/sh\n"},
+    {"sub/.git/hooks/post-merge", "x", "sub/.gitx/hooks/post-merge", "x"},
+    {".git/config", "[core]\n\tfsmonitor = ./run\n", "other/.git/config", "[user]\n\tname = a\n"},
+    {".GIT/HOOKS/pre-push", "x", ".git/objects/x", "x"},
+    {".env", "A=1", "env", "A=1"},
+    {"deep/.env", "A=1", "deep/.environment", "A=1"},
+    {".bashrc", "x", "bashrc", "x"},
+    {".mcp.json", "{}", "mcp.json", "{}"},
+    {".vscode/tasks.json", "{}", "vscode/tasks.json", "{}"},
+    {".claude/settings.json", "{}", "claude/settings.json", "{}"},
+    {".gitmodules", "[submodule \"a\"]\n\tupdate = !run\n", "x/.gitmodules",
+     "[submodule \"a\"]\n\tpath = a\n\turl = https://example.org/a\n"},
+    {".ipybox-new-1", "x", "ipybox-new-1", "x"},
+    {"with\nline/.envrc", "x", "with\nline/\033[2J\xff", "x"},
+};
+
+static void
+test_protected(Place *place, const void *data)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(PROTECTED); i++) {
+        put(place, true, PROTECTED[i].path, PROTECTED[i].contents);
+        put(place, true, PROTECTED[i].control, PROTECTED[i].control_contents);
+    }
+    g_autoptr(IpbLayerChanges) done = commit(place, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(PROTECTED); i++) {
+        const IpbLayerChange *refused = find(done, PROTECTED[i].path);
+        const IpbLayerChange *control = find(done, PROTECTED[i].control);
+        g_assert_nonnull(refused->problem);
+        /* The default denies reading .env, too. */
+        g_assert_true(strstr(refused->problem, "a protected name") != NULL ||
+                      strstr(refused->problem, "the sandbox does not allow it") != NULL);
+        expect(place, PROTECTED[i].path, NULL);
+        g_assert_cmpstr(control->problem, ==, NULL);
+        expect(place, PROTECTED[i].control, PROTECTED[i].control_contents);
+    }
+}
+
+/* Protected files that exist are neither removed nor replaced, and no link gets their name. */
+static void
+test_protected_removal(Place *place, const void *data)
+{
+    put(place, false, ".git/hooks/pre-commit", "the host's");
+    put(place, false, ".git/ordinary", "x");
+    put(place, false, "settings/.env", "the host's");
+    put(place, false, "settings/other", "x");
+    note_start(place);
+    put_directory(place, true, ".git/hooks");
+    put_whiteout(place, ".git/hooks/pre-commit");
+    put_whiteout(place, ".git/ordinary");
+    put_whiteout(place, "settings");
+    put_directory(place, true, "elsewhere");
+    put_link(place, true, ".claude", "elsewhere");
+    put_link(place, true, "claude", "elsewhere");
+    put_link(place, true, ".bash_profile", "elsewhere");
+    g_autoptr(IpbLayerChanges) done = commit(place, NULL);
+    expect(place, ".git/hooks/pre-commit", "the host's");
+    expect(place, ".git/ordinary", NULL);
+    expect(place, "settings/.env", "the host's");
+    expect(place, "settings/other", NULL);
+    g_assert_false(find(done, "settings")->is_done);
+    g_assert_nonnull(find(done, ".claude")->problem);
+    g_assert_nonnull(find(done, ".bash_profile")->problem);
+    g_assert_true(find(done, "claude")->is_done);
+    g_autofree char *link = path_of(place, false, ".claude");
+    struct stat info;
+    g_assert_cmpint(lstat(link, &info), ==, -1);
+}
+
+/* What is no file, directory or link, or has special rights, or more names, or attributes. */
+static void
+test_special(Place *place, const void *data)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    g_autofree char *fifo = path_of(place, true, "fifo"), *set = path_of(place, true, "set");
+    g_autofree char *second = path_of(place, true, "second"), *real = path_of(place, false, "set");
+    g_autofree char *outside = g_build_filename(place->top, "outside", NULL);
+    struct stat info;
+    g_assert_cmpint(mkfifo(fifo, 0644), ==, 0);
+    put(place, true, "set", "x");
+    g_assert_cmpint(setxattr(set, "user.evil", "1", 1, 0), ==, 0);
+    g_assert_cmpint(link(set, second), ==, 0);
+    g_assert_cmpint(chmod(set, 06777), ==, 0);
+    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    g_autofree char *upper = path_of(place, true, "");
+    g_autofree char *old = g_get_current_dir();
+    g_assert_cmpint(chdir(upper), ==, 0);
+    strcpy(address.sun_path, "socket");
+    g_assert_cmpint(bind(sock, (struct sockaddr *) &address, sizeof address), ==, 0);
+    g_assert_cmpint(chdir(old), ==, 0);
+    close(sock);
+    g_assert_true(g_file_set_contents(outside, "secret", -1, NULL));
+    put_link(place, true, "lead", outside);
+    g_autoptr(IpbLayerChanges) done = commit(place, NULL);
+    g_assert_nonnull(find(done, "fifo")->problem);
+    g_assert_nonnull(find(done, "socket")->problem);
+    g_assert_cmpint(lstat(real, &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 07777, ==, 0777);
+    g_assert_cmpuint(info.st_nlink, ==, 1);
+    g_assert_cmpint(getxattr(real, "user.evil", NULL, 0), ==, -1);
+    /* A link is committed as a link: it is never read through. */
+    g_assert_cmpint(find(done, "lead")->type, ==, IPB_NAME_LINK);
+    g_autofree char *lead = path_of(place, false, "lead");
+    g_autofree char *target = g_file_read_link(lead, NULL);
+    g_assert_cmpstr(target, ==, outside);
+}
+
+/* The host has put a link where the layer has a directory. Nothing is written through it. */
+static void
+test_link_in_workspace(Place *place, const void *data)
+{
+    g_autofree char *outside = g_build_filename(place->top, "outside", NULL);
+    g_autofree char *leak = g_build_filename(outside, "new", NULL);
+    g_autofree char *folder = path_of(place, false, "folder");
+    GError *error = NULL;
+    g_autofree char *digest = NULL;
+    g_assert_cmpint(mkdir(outside, 0755), ==, 0);
+    put(place, true, "folder/new", "new");
+    put(place, true, "control", "new");
+    g_autoptr(IpbLayerChanges) frozen =
+        ipb_layer_freeze(place->layer, place->plan, NULL, &digest, &error);
+    g_assert_no_error(error);
+    ipb_file_remove_tree(folder, NULL);
+    put_link(place, false, "folder", outside);
+    g_autoptr(IpbLayerChanges) done = ipb_layer_commit(place->layer, place->plan, &error);
+    g_assert_nonnull(find(done, "folder/new")->problem);
+    g_assert_false(g_file_test(leak, G_FILE_TEST_EXISTS));
+    expect(place, "control", "new");
+}
+
+/* A layer that is exchanged while it is looked at is at worst incomplete. */
+static void
+test_deep(Place *place, const void *data)
+{
+    GString *path = g_string_new("d");
+    for (unsigned i = 0; i < IPB_LAYER_MAX_DEPTH + 5; i++)
+        g_string_append(path, "/d");
+    put(place, true, path->str, "deep");
+    put(place, true, "control", "new");
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place->layer, place->plan);
+    g_assert_nonnull(changes->cut);
+    g_assert_cmpuint(changes->changes->len, <=, IPB_LAYER_MAX_DEPTH + 2);
+    /* What cannot be listed as a whole is committed in parts. */
+    GError *error = NULL;
+    g_autofree char *digest = NULL;
+    g_assert_null(ipb_layer_freeze(place->layer, place->plan, NULL, &digest, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
+    g_clear_error(&error);
+    static const char *const PATHS[] = {"control", NULL};
+    g_autoptr(IpbLayerChanges) done = commit(place, PATHS);
+    expect(place, "control", "new");
+    g_string_free(path, TRUE);
+}
+
+static void
+test_many(Place *place, const void *data)
+{
+    for (unsigned i = 0; i < IPB_LAYER_MAX_CHANGES + 10; i++) {
+        char name[32];
+        g_snprintf(name, sizeof name, "n%06u", i);
+        g_autofree char *path = path_of(place, true, name);
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        g_assert_cmpint(fd, >=, 0);
+        close(fd);
+    }
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place->layer, NULL);
+    g_assert_cmpuint(changes->changes->len, ==, IPB_LAYER_MAX_CHANGES);
+    g_assert_nonnull(changes->cut);
+}
+
+/* --- discard ---------------------------------------------------------------------------------- */
+
+static void
+test_discard(Place *place, const void *data)
+{
+    static const char *const PATHS[] = {"changed", "added", "folder/a", NULL};
+    GError *error = NULL;
+    write_everything(place);
+    g_autoptr(IpbLayerChanges) undone = ipb_layer_discard(place->layer, PATHS, -1, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(find(undone, "changed")->is_done);
+    g_assert_true(find(undone, "added/deep/file")->is_done);
+    /* Its directory was replaced as a whole, and has other changes. */
+    g_assert_false(find(undone, "folder/a")->is_done);
+    g_assert_nonnull(find(undone, "folder/a")->problem);
+    g_autoptr(IpbLayerChanges) rest = ipb_layer_list(place->layer, NULL);
+    g_autofree char *text = describe(rest);
+    g_assert_cmpstr(text, ==,
+                    "-folder/a -removed -replaced/x -replaced/ ~folder/b +link@ +replaced");
+    g_autoptr(IpbLayerChanges) all = ipb_layer_discard(place->layer, NULL, -1, NULL, &error);
+    g_assert_no_error(error);
+    g_autoptr(IpbLayerChanges) none = ipb_layer_list(place->layer, NULL);
+    g_assert_cmpuint(none->changes->len, ==, 0);
+    expect(place, "changed", "old");
+}
+
+/* --- kills ------------------------------------------------------------------------------------ */
+
+/* Commits in a child, which is killed before its system call number @n_calls. Returns whether it
+ * had ended before. */
+static bool
+commit_and_kill(const Place *place, unsigned n_calls)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        GError *error = NULL;
+        g_autofree char *digest = NULL;
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        raise(SIGSTOP);
+        IpbLayer *layer = ipb_layer_open(place->directory, &error);
+        ipb_layer_changes_free(ipb_layer_freeze(layer, place->plan, NULL, &digest, &error));
+        ipb_layer_changes_free(ipb_layer_commit(layer, place->plan, &error));
+        _exit(error == NULL ? 0 : 1);
+    }
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_true(WIFSTOPPED(status));
+    /* A call stops twice. */
+    for (unsigned i = 0; i < 2 * n_calls; i++) {
+        g_assert_cmpint(ptrace(PTRACE_SYSCALL, child, NULL, NULL), ==, 0);
+        g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+        if (!WIFSTOPPED(status)) {
+            g_assert_true(WIFEXITED(status));
+            g_assert_cmpint(WEXITSTATUS(status), ==, 0);
+            return true;
+        }
+    }
+    kill(child, SIGKILL);
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    return false;
+}
+
+/* At no moment is a file of the workspace half written: it is the old one, or the new one. */
+static void
+check_whole(const Place *place)
+{
+    g_autofree char *path = path_of(place, false, "changed"), *text = NULL;
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_true(g_str_equal(text, "old") || g_str_equal(text, "new"));
+    expect(place, "kept", "kept");
+}
+
+/* Whatever the step, the next process finishes the commit from its journal, or begins it again. */
+static void
+test_kills(void)
+{
+    bool has_ended = false;
+    unsigned n_interrupted = 0, n_steps = 0;
+    for (; !has_ended; n_steps += 5) {
+        Place place;
+        GError *error = NULL;
+        g_assert_cmpuint(n_steps, <, 5000);
+        begin(&place, NULL);
+        write_everything(&place);
+        ipb_layer_close(place.layer, false);
+        has_ended = commit_and_kill(&place, n_steps);
+        check_whole(&place);
+        place.layer = ipb_layer_open(place.directory, &error);
+        g_assert_no_error(error);
+        if (ipb_layer_is_interrupted(place.layer)) {
+            n_interrupted++;
+            g_autoptr(GError) busy = NULL;
+            g_autofree char *digest = NULL;
+            g_assert_null(ipb_layer_freeze(place.layer, place.plan, NULL, &digest, &busy));
+            g_assert_error(busy, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
+            g_autoptr(IpbLayerChanges) done = ipb_layer_commit(place.layer, place.plan, &error);
+            g_assert_no_error(error);
+            for (guint i = 0; i < done->changes->len; i++)
+                g_assert_true(((IpbLayerChange *) g_ptr_array_index(done->changes, i))->is_done);
+        } else if (!has_ended) {
+            g_autoptr(IpbLayerChanges) done = commit(&place, NULL);
+        }
+        check_everything(&place);
+        g_autoptr(IpbLayerChanges) rest = ipb_layer_list(place.layer, NULL);
+        g_assert_cmpuint(rest->changes->len, ==, 0);
+        end(&place, NULL);
+    }
+    g_assert_cmpuint(n_interrupted, >, 20);
+}
+
+/* One process has a layer at a time. */
+static void
+test_lock(Place *place, const void *data)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_null(ipb_layer_open(place->directory, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
+}
+
+#define ADD(name, function) g_test_add("/layer/" name, Place, NULL, begin, function, end)
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    ADD("commit", test_commit);
+    ADD("parts", test_parts);
+    ADD("frozen", test_frozen);
+    ADD("conflicts", test_conflicts);
+    ADD("afterwards", test_afterwards);
+    ADD("protected", test_protected);
+    ADD("protected-removal", test_protected_removal);
+    ADD("special", test_special);
+    ADD("link-in-workspace", test_link_in_workspace);
+    ADD("deep", test_deep);
+    ADD("many", test_many);
+    ADD("discard", test_discard);
+    ADD("lock", test_lock);
+    g_test_add_func("/layer/kills", test_kills);
+    return g_test_run();
+}
