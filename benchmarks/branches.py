@@ -6,8 +6,8 @@ For each size, a session fills so many MB of Python's heap. Then, in each round,
 branch runs the cell `1`, and ends; and a checkpoint is made, restored and dropped. Then cells run
 with an undo ring of 20 and without, and 20 cells are undone. One small session is forked many
 times, all branches live at once, and each runs a cell. With --sandbox, sessions are in sandboxes.
-With --cycles N, N checkpoints are made, restored and dropped, and the processes, descriptors and
-memory of the core are compared before and after.
+With --cycles N, N checkpoints are made, restored and dropped. The descriptors of the core and the
+memory of this program's processes are shown before and after.
 
 It needs the packages of .venv, and a built ipybox.
 """
