@@ -28,6 +28,8 @@ SDK_NAMES = frozenset(
         "ApprovalClient",
         "ApprovalRequest",
         "ApprovalRequestor",
+        "Change",
+        "Changes",
         "CodeExecutionChunk",
         "CodeExecutionError",
         "CodeExecutionResult",
