@@ -4,10 +4,11 @@
 #   make          build/ipybox, what it needs to run, and .venv
 #   make demo     a demonstration: an MCP server's generated API, called from a sandboxed cell that
 #                 draws a plot. If no sandbox can be made, scripts/demo prints why and exits with 3
-#   make check    all tests; the last line says how many passed
+#   make check    the tests; the last line says how many passed
+#   make check-all  more tests: also with other projects' suites and programs. CI runs this
 #   make verify-long  what takes too long for each change: other kernels, in virtual machines, long
-#                 races, git's own tests, load on `ipybox serve`, and all tests with sanitizers. It
-#                 needs root, on Debian 12
+#                 races, git's own tests, load on `ipybox serve`, longer fuzzing, and all tests with
+#                 sanitizers. It needs root, on Debian 12
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
@@ -34,10 +35,10 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 RELEASE ?= build-install
 # In one list, so that one line names every package that is missing.
-PACKAGES := build $(if $(filter check,$(MAKECMDGOALS)),man docs test)
+PACKAGES := build $(if $(filter check check-all,$(MAKECMDGOALS)),man docs test)
 export PYTHON
 
-.PHONY: all demo check verify-long docs bench format release install uninstall wheel sdist
+.PHONY: all demo check check-all verify-long docs bench format release install uninstall wheel sdist
 .PHONY: clean distclean packages
 
 all: build/build.ninja .venv
@@ -60,22 +61,26 @@ demo: all
 	@scripts/demo
 
 # While test-setup waits for the network, the tests' programs are built.
-check: all
-	@scripts/test-setup & setup=$$!; ninja --quiet -C build; built=$$?; wait $$setup && exit $$built
-	@.venv/bin/python scripts/check $(CHECK_FLAGS)
+check check-all: all
+	@scripts/test-setup $@ & setup=$$!; ninja --quiet -C build; built=$$?; \
+	    wait $$setup && exit $$built
+	@.venv/bin/python scripts/check $(if $(filter check-all,$@),--all) $(CHECK_FLAGS)
 
 verify-long: all
+	@scripts/test-setup check-all
 	@.venv/bin/python scripts/check-kernels
 	@.venv/bin/python scripts/check-races
 	@.venv/bin/python scripts/check-git-tests
 	@.venv/bin/python scripts/check-load
-	@IPYBOX_TEST_ALL_USERS=1 scripts/check-sanitizers --all
-	@scripts/test-setup jupyter-suites kernel-gateway
+	@scripts/check-fuzz --seconds 120
+	@IPYBOX_TEST_USERS=3 scripts/check-sanitizers --all
 	@IPYBOX_TEST_IPYKERNEL=1 IPYBOX_TEST_KERNEL_GATEWAY=1 .venv/bin/python -m pytest -q -n 2 \
 	    tests/conformance/test_jupyter_suites.py \
 	    tests/conformance/test_kernel_behaviours.py \
 	    tests/conformance/test_kernel_gateway.py
-	@scripts/test-setup mcp1 mcp2 fastmcp clients hosts agents1 agents2 go rust
+	@scripts/test-setup packages hosts agents1 agents2 go rust
+	@IPYBOX_TEST_PACKAGES=1 IPYBOX_TEST_CYCLES=1000 .venv/bin/python -m pytest -q -n 2 \
+	    tests/sdk/test_fork_packages.py tests/sdk/test_fork.py
 	@IPYBOX_TEST_ALL_CLIENTS=1 .venv/bin/python -m pytest -q -n 2 tests/clients
 
 docs: build/build.ninja

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times branches of live sessions, by the Python SDK.
+"""Times branches, checkpoints and undo of live sessions, by the Python SDK.
 
 For each size, a session fills so many MB of Python's heap. Then, in each round, it is forked, the
-branch runs the cell `1`, and ends. At last one small session is forked many times, all branches
-live at once, and each runs a cell. With --sandbox, sessions are in sandboxes.
+branch runs the cell `1`, and ends; and a checkpoint is made, restored and dropped. Then cells run
+with an undo ring of 20 and without, and 20 cells are undone. One small session is forked many
+times, all branches live at once, and each runs a cell. With --sandbox, sessions are in sandboxes.
+With --cycles N, N checkpoints are made, restored and dropped, and the processes, descriptors and
+memory of the core are compared before and after.
 
 It needs the packages of .venv, and a built ipybox.
 """
@@ -29,6 +32,9 @@ SIZES_MB = (10, 100, 1000)
 # Objects of a page each, as a program with much data has.
 FILL = "data = [bytearray(4000) for _ in range({n})]"
 PAGES_IN_MB = 256
+UNDO = 20
+# Cycles before the first count.
+WARMUP = 20
 
 
 async def time_size(options: dict[str, Any], size_mb: int, rounds: int) -> dict[str, float]:
@@ -53,6 +59,82 @@ async def time_size(options: dict[str, Any], size_mb: int, rounds: int) -> dict[
         "best_ms": min(first) * 1000,
         "forerunner_ms": statistics.median(again) * 1000,
     }
+
+
+async def time_checkpoints(options: dict[str, Any], size_mb: int, rounds: int) -> dict[str, float]:
+    from ipybox import CodeExecutor
+
+    made, restored, memory = [], [], []
+    async with CodeExecutor(**options) as executor:
+        await executor.execute(FILL.format(n=size_mb * PAGES_IN_MB))
+        for _ in range(rounds):
+            start = time.perf_counter()
+            checkpoint = await executor.checkpoint()
+            made.append(time.perf_counter() - start)
+            (listed,) = await executor.checkpoints()
+            memory.append(listed.private_bytes / 1e6)
+            start = time.perf_counter()
+            await checkpoint.restore()
+            restored.append(time.perf_counter() - start)
+            await checkpoint.drop()
+    return {
+        "checkpoint_ms": statistics.median(made) * 1000,
+        "restore_ms": statistics.median(restored) * 1000,
+        "private_mb": statistics.median(memory),
+    }
+
+
+async def time_cells(options: dict[str, Any], undo: int, cells: int) -> tuple[float, float]:
+    """The median of a cell in ms, and the time to undo `undo` cells."""
+    from ipybox import CodeExecutor
+
+    times = []
+    async with CodeExecutor(**options, undo=undo) as executor:
+        await executor.execute("x = 0")
+        for _ in range(cells):
+            start = time.perf_counter()
+            await executor.execute("x += 1")
+            times.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        if undo:
+            await executor.undo(undo)
+        undone = time.perf_counter() - start
+        left = (await executor.execute("x")).text
+    if left != str(cells - undo):
+        raise SystemExit(f"undo of {undo} of {cells} cells left {left}")
+    return statistics.median(times) * 1000, undone * 1000
+
+
+async def time_undo(options: dict[str, Any], rounds: int) -> dict[str, float]:
+    cells = UNDO + rounds
+    plain, _ = await time_cells(options, 0, cells)
+    ring, undone = await time_cells(options, UNDO, cells)
+    return {"cell_ms": plain, "with_ring_ms": ring, "undo_ms": undone}
+
+
+async def count_cycles(options: dict[str, Any], cycles: int) -> dict[str, float]:
+    """What is left after many checkpoints and restores."""
+    from ipybox import CodeExecutor
+    from ipybox.core import acquire_core
+
+    core = acquire_core()
+    figures: dict[str, float] = {}
+    async with CodeExecutor(**options) as executor:
+        await executor.execute("x = 0")
+        for i in range(cycles + WARMUP):
+            if i == WARMUP:
+                await asyncio.sleep(1)  # what ended is reaped
+                figures["fds_before"] = len(os.listdir(f"/proc/{core.pid}/fd"))
+                figures["mb_before"] = memory_mb(os.getpid())
+            checkpoint = await executor.checkpoint()
+            await executor.execute("x += 1")
+            await checkpoint.restore()
+            await checkpoint.drop()
+        await asyncio.sleep(1)
+        figures["fds_after"] = len(os.listdir(f"/proc/{core.pid}/fd"))
+        figures["mb_after"] = memory_mb(os.getpid())
+    core.release()
+    return figures
 
 
 async def time_many(options: dict[str, Any], count: int) -> dict[str, float]:
@@ -82,10 +164,18 @@ async def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     executor_options: dict[str, Any] = {"log_level": "ERROR", "python": str(options.python)}
     if options.sandbox:
         executor_options["sandbox"] = True
+        # They count together.
+        executor_options["limits"] = {"processes": 2 * options.many + 512}
     rows = {}
     for size in options.sizes:
-        rows[f"{size} MB"] = await time_size(executor_options, size, options.rounds)
+        rows[f"{size} MB"] = {
+            **await time_size(executor_options, size, options.rounds),
+            **await time_checkpoints(executor_options, size, options.rounds),
+        }
+    rows["undo"] = await time_undo(executor_options, options.rounds)
     rows[f"{options.many} branches"] = await time_many(executor_options, options.many)
+    if options.cycles:
+        rows[f"{options.cycles} cycles"] = await count_cycles(executor_options, options.cycles)
     return rows
 
 
@@ -95,6 +185,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rounds, small sizes")
     parser.add_argument("--many", type=int, default=500, help="branches at once (default: 500)")
     parser.add_argument("--rounds", type=int, default=30, help="of each size (default: 30)")
+    parser.add_argument("--cycles", type=int, default=0, help="checkpoints and restores to count")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="default: build")
     parser.add_argument("--python", type=Path, default=ROOT / ".venv/bin/python")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")

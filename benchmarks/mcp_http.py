@@ -17,6 +17,10 @@ from typing import Any
 from processes import REPLY_TIMEOUT_S, BenchmarkError, wait_for_end
 
 READ_BYTES = 1 << 18
+# A connection that was not used for so long is replaced, as HTTP clients do: the server closes
+# silent connections after five minutes, perhaps just as a request is sent. Such a request cannot be
+# sent again, since the client does not know whether it was handled.
+KEPT_S = 60.0
 REVISION = "2025-11-25"
 ACCEPT = "application/json, text/event-stream"
 INITIALIZE = {
@@ -208,14 +212,17 @@ class HttpSession:
 
 
 class AsyncConnection:
-    """A connection for one request at a time."""
+    """A connection for one request at a time. It is made again if it cannot be used any more."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._used_at = 0.0
 
     async def send(self, request: bytes) -> Answer:
+        if self._reader is not None and self._is_stale(self._reader):
+            self.close()
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         self._writer.write(request)
@@ -226,7 +233,12 @@ class AsyncConnection:
                 self.close()
                 raise BenchmarkError("ipybox serve closed the connection")
             answer.feed(data)
+        self._used_at = time.monotonic()
         return answer
+
+    def _is_stale(self, reader: asyncio.StreamReader) -> bool:
+        """The server has closed it, or may do so soon."""
+        return reader.at_eof() or time.monotonic() - self._used_at > KEPT_S
 
     def close(self) -> None:
         if self._writer:

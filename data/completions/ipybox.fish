@@ -2,7 +2,7 @@
 # fish completion of ipybox(1)
 
 set -l verbs run changes apigen servers login logout rules sandbox selftest doctor gateway kernel \
-    kernelspec mcp record rpc serve tool-server
+    kernelspec mcp record rpc serve tool-server actions
 set -l commands list add remove import
 
 # Whether the verb is one of the arguments. Without a verb it is mcp.
@@ -45,6 +45,7 @@ complete -c ipybox -n __ipybox_is_first -a run -d 'Run Python code as one cell'
 complete -c ipybox -n __ipybox_is_first -a changes \
     -d 'Review what sessions with a staged workspace have changed'
 complete -c ipybox -n __ipybox_is_first -a apigen -d 'Generate the Python API of an MCP server'
+complete -c ipybox -n __ipybox_is_first -a actions -d 'List, test or remove saved code actions'
 complete -c ipybox -n __ipybox_is_first -a servers \
     -d 'List, add, remove or import registered MCP servers'
 complete -c ipybox -n __ipybox_is_first -a login -d 'Log in to an MCP server over HTTP'
@@ -66,29 +67,32 @@ complete -c ipybox -n __ipybox_is_first -a serve -d 'Run the MCP server over HTT
 complete -c ipybox -n __ipybox_is_first -a tool-server -d 'Run tools of MCP servers over HTTP'
 
 # Options of several verbs.
-complete -c ipybox -n '__ipybox_is mcp run record apigen sandbox gateway kernel serve tool-server' \
+complete -c ipybox \
+    -n '__ipybox_is mcp run record apigen sandbox gateway kernel serve tool-server actions' \
     -l workspace -xa '(__ipybox_directories)' -d 'Working directory'
 complete -c ipybox -n '__ipybox_is doctor' -l setup -d 'Make an environment for kernels'
-complete -c ipybox -n '__ipybox_is mcp run record doctor gateway kernel kernelspec serve' \
+complete -c ipybox -n '__ipybox_is mcp run record doctor gateway kernel kernelspec serve actions' \
     -l python \
     -rFa '(__ipybox_pythons)' -d 'Interpreter for kernels'
 complete -c ipybox -n '__ipybox_is mcp run record gateway kernel kernelspec serve' -l preload -x \
     -d 'Modules to import once, separated by commas'
-complete -c ipybox -n '__ipybox_is mcp run record apigen gateway kernel rpc serve tool-server' \
+complete -c ipybox \
+    -n '__ipybox_is mcp run record apigen gateway kernel rpc serve tool-server actions' \
     -l log-level \
     -xa 'DEBUG INFO WARNING ERROR CRITICAL' \
     -d 'Lowest level to log'
 
-complete -c ipybox -n '__ipybox_is mcp run record kernel kernelspec serve tool-server' -l approve \
-    -rFa 'allow ask deny' -d 'Decision about tool calls'
-complete -c ipybox -n '__ipybox_is mcp run record kernel kernelspec serve tool-server' \
+complete -c ipybox -n '__ipybox_is mcp run record kernel kernelspec serve tool-server actions' \
+    -l approve -rFa 'allow ask deny' -d 'Decision about tool calls'
+complete -c ipybox -n '__ipybox_is mcp run record kernel kernelspec serve tool-server actions' \
     -l audit-log -rF \
     -d 'Append a line for each decision on a tool call'
 complete -c ipybox -n '__ipybox_is mcp run record' \
     -l record -rF -d 'Append what happens in the session'
 
 complete -c ipybox -n '__ipybox_is mcp gateway' -l sandbox -d 'Run code in a sandbox'
-complete -c ipybox -n '__ipybox_is mcp run record gateway kernel kernelspec serve changes' \
+complete -c ipybox \
+    -n '__ipybox_is mcp run record gateway kernel kernelspec serve changes actions' \
     -l sandbox-config -rF \
     -d 'What the sandbox allows'
 complete -c ipybox -n '__ipybox_is run record kernel kernelspec' \
@@ -118,9 +122,10 @@ complete -c ipybox -n '__ipybox_is run' -l save -d 'Write the outputs into the n
 complete -c ipybox -n '__ipybox_is run' -s c -l code -x -d 'Run this code'
 complete -c ipybox -n '__ipybox_is run record' -l images-dir -xa '(__ipybox_directories)' \
     -d 'Directory for saved plots'
-complete -c ipybox -n '__ipybox_is run record' -l timeout -x \
+complete -c ipybox -n '__ipybox_is run record actions' -l timeout -x \
     -d 'Interrupt the code after this many seconds'
-complete -c ipybox -n '__ipybox_is mcp run record kernel serve tool-server' -l approval-timeout -x \
+complete -c ipybox -n '__ipybox_is mcp run record kernel serve tool-server actions' \
+    -l approval-timeout -x \
     -d 'Refuse a call after this many seconds without an answer'
 complete -c ipybox -n '__ipybox_is run record' \
     -l seed -x -d 'Seed for random, numpy.random and torch'
@@ -242,8 +247,9 @@ complete -c ipybox \
 set -l no_command "__ipybox_is servers; and not __fish_seen_subcommand_from $commands"
 complete -c ipybox -n '__ipybox_is rules' -xa '(__fish_complete_suffix .json)'
 
-complete -c ipybox -n '__ipybox_is servers changes rules doctor sandbox selftest' -l json \
+complete -c ipybox -n '__ipybox_is servers changes rules doctor sandbox selftest actions' -l json \
     -d 'Print JSON'
+complete -c ipybox -n '__ipybox_is actions' -xa 'list test remove'
 complete -c ipybox -n $no_command -a list -d 'Print the registered servers'
 complete -c ipybox -n $no_command -a add -d 'Register a server'
 complete -c ipybox -n $no_command -a remove -d 'Remove a server'

@@ -235,6 +235,14 @@ IPYBOX_EXPORT const char *ipybox_result_get_text(const IpyboxResult *result);
 IPYBOX_EXPORT gboolean ipybox_result_is_truncated(const IpyboxResult *result);
 
 /**
+ * @brief Whether the cell failed and was undone, by the option undo_on_error.
+ *
+ * @param result the result
+ * @return whether the kernel's state is as it was before the cell
+ */
+IPYBOX_EXPORT gboolean ipybox_result_is_undone(const IpyboxResult *result);
+
+/**
  * @brief The images that the cell displayed.
  *
  * @param result the result

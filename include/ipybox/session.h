@@ -183,6 +183,9 @@ typedef struct {
      * results, errors, decisions on tool calls, see ipybox-record(5). It is created with mode 0600,
      * or appended to if it is a record of this user. NULL: none. */
     const char *record;
+    /** How many of the last cells ipybox_session_undo() can undo, 0 to 100. If it is not 0, a
+     * checkpoint is made before each cell. Not together with record. */
+    unsigned undo;
     /** Where what cells write in the workspace goes. Default: #IPYBOX_WORKSPACE_LIVE. */
     IpyboxWorkspaceMode workspace_mode;
     /** With #IPYBOX_WORKSPACE_STAGED: the directory in which it is kept. NULL: ipybox's state
@@ -203,7 +206,8 @@ typedef struct {
         /* register_servers */ FALSE, /* allow_builds */ FALSE, /* working_dir */ NULL,            \
         /* limits */ NULL, /* approve_shell_cmds */ FALSE, /* require_shell_escape */ FALSE,       \
         /* kernel_init_timeout_ms */ 0, /* allowed_servers */ NULL, /* on_event */ NULL,        \
-        /* record */ NULL, /* workspace_mode */ IPYBOX_WORKSPACE_LIVE, /* staging_dir */ NULL     \
+        /* record */ NULL, /* undo */ 0, /* workspace_mode */ IPYBOX_WORKSPACE_LIVE,               \
+        /* staging_dir */ NULL                                                                     \
     }
 /* clang-format on */
 
@@ -263,6 +267,10 @@ typedef struct {
     gboolean allow_input;
     /** In milliseconds; after this time an input without an answer is refused. 0: one hour. */
     unsigned input_timeout_ms;
+    /** A cell whose status is not #IPYBOX_STATUS_OK leaves the kernel's state as it was before it:
+     * ipybox_result_is_undone(). A checkpoint is made before the cell. If that or the undoing
+     * fails, a notice of the result says why. */
+    gboolean undo_on_error;
 } IpyboxExecuteOptions;
 
 /* clang-format off */
@@ -271,7 +279,7 @@ typedef struct {
     {                                                                                              \
         IPYBOX_EXECUTE_OPTIONS_VERSION,                                                            \
         /* timeout_ms */ 0, /* max_text_chars */ 0, /* on_event */ NULL, /* user_data */ NULL,     \
-        /* allow_input */ FALSE, /* input_timeout_ms */ 0                                          \
+        /* allow_input */ FALSE, /* input_timeout_ms */ 0, /* undo_on_error */ FALSE               \
     }
 /* clang-format on */
 
@@ -418,13 +426,16 @@ typedef struct {
     int64_t seed;
     /** Of the new session, for the callbacks of the session that is forked. */
     gpointer user_data;
+    /** A checkpoint of the session, whose state the new kernel gets; then cells of the session may
+     * run. 0: the present state. */
+    uint64_t checkpoint;
 } IpyboxForkOptions;
 
 /* clang-format off */
 /** The defaults of #IpyboxForkOptions. */
 #define IPYBOX_FORK_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        IPYBOX_FORK_OPTIONS_VERSION, /* seed */ -1, /* user_data */ NULL                           \
+        IPYBOX_FORK_OPTIONS_VERSION, /* seed */ -1, /* user_data */ NULL, /* checkpoint */ 0       \
     }
 /* clang-format on */
 
@@ -485,6 +496,176 @@ IPYBOX_EXPORT IpyboxSession *ipybox_session_fork(IpyboxSession *session,
  */
 IPYBOX_EXPORT const char *const *ipybox_session_get_warnings(IpyboxSession *session);
 
+/* --- checkpoints --- */
+
+/**
+ * @brief Keeps the state of the kernel, to which ipybox_session_restore() returns.
+ *
+ * A checkpoint is a copy of the kernel's process that waits. It shares its memory with the kernel
+ * until one of them changes it. Files of the workspace are not part of it. It ends when it is
+ * dropped, and when the session is closed, freed or reset. A new session can continue from it: see
+ * #IpyboxForkOptions.
+ *
+ * @param session the session, of which no cell runs or waits
+ * @param name a name that no other checkpoint of the session has; NULL: one is made up. Copied
+ * @param callback called in the runtime's context; its source object is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_checkpoint_async(IpyboxSession *session, const char *name,
+                                                   GAsyncReadyCallback callback,
+                                                   gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_checkpoint_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error as for ipybox_session_fork_finish(); also #IPYBOX_ERROR_LIMIT: there are too many
+ *     checkpoints, or they hold too much memory, and the message says what to drop;
+ *     #IPYBOX_ERROR_INVALID: the name is in use, or is none
+ * @return the checkpoint's number; 0 with @p error
+ */
+IPYBOX_EXPORT uint64_t ipybox_session_checkpoint_finish(IpyboxSession *session,
+                                                        GAsyncResult *result, GError **error);
+
+/**
+ * @brief Like ipybox_session_checkpoint_async(), but blocks.
+ *
+ * @param session the session, of which no cell runs or waits
+ * @param name as for ipybox_session_checkpoint_async()
+ * @param error as for ipybox_session_checkpoint_finish(); also #IPYBOX_ERROR_BUSY if this is called
+ *     from a callback
+ * @return the checkpoint's number; 0 with @p error
+ */
+IPYBOX_EXPORT uint64_t ipybox_session_checkpoint(IpyboxSession *session, const char *name,
+                                                 GError **error);
+
+/**
+ * @brief Gives the kernel the state of a checkpoint, which can be restored again.
+ *
+ * The session keeps its registrations, approvals and MCP servers. The kernel's process is killed,
+ * with the processes that it has started, and replaced. Cells that are given until then wait. Cells
+ * that came before cannot be undone any more.
+ *
+ * @param session the session, of which no cell runs or waits
+ * @param checkpoint the checkpoint's number
+ * @param callback called in the runtime's context; its source object is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_restore_async(IpyboxSession *session, uint64_t checkpoint,
+                                                GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_restore_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error as for ipybox_session_fork_finish(); also #IPYBOX_ERROR_NOT_FOUND: there is no such
+ *     checkpoint; #IPYBOX_ERROR_KERNEL_DIED: its process was killed. The kernel is as it was
+ * @return whether it was restored
+ */
+IPYBOX_EXPORT gboolean ipybox_session_restore_finish(IpyboxSession *session, GAsyncResult *result,
+                                                     GError **error);
+
+/**
+ * @brief Like ipybox_session_restore_async(), but blocks.
+ *
+ * @param session the session, of which no cell runs or waits
+ * @param checkpoint the checkpoint's number
+ * @param error as for ipybox_session_restore_finish(); also #IPYBOX_ERROR_BUSY if this is called
+ *     from a callback
+ * @return whether it was restored
+ */
+IPYBOX_EXPORT gboolean ipybox_session_restore(IpyboxSession *session, uint64_t checkpoint,
+                                              GError **error);
+
+/**
+ * @brief Undoes the last cells: the kernel gets the state that it had before them.
+ *
+ * A cell before which no checkpoint could be made, as a notice of its result says, does not count.
+ *
+ * @param session a session with the option undo, of which no cell runs or waits
+ * @param n how many cells
+ * @param callback called in the runtime's context; its source object is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_undo_async(IpyboxSession *session, unsigned n,
+                                             GAsyncReadyCallback callback, gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_undo_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error as for ipybox_session_restore_finish(); also #IPYBOX_ERROR_INVALID: so many cells
+ *     cannot be undone
+ * @return whether they were undone
+ */
+IPYBOX_EXPORT gboolean ipybox_session_undo_finish(IpyboxSession *session, GAsyncResult *result,
+                                                  GError **error);
+
+/**
+ * @brief Like ipybox_session_undo_async(), but blocks.
+ *
+ * @param session a session with the option undo, of which no cell runs or waits
+ * @param n how many cells
+ * @param error as for ipybox_session_undo_finish(); also #IPYBOX_ERROR_BUSY if this is called from
+ *     a callback
+ * @return whether they were undone
+ */
+IPYBOX_EXPORT gboolean ipybox_session_undo(IpyboxSession *session, unsigned n, GError **error);
+
+/**
+ * @brief Ends a checkpoint.
+ *
+ * @param session the session
+ * @param checkpoint the checkpoint's number
+ * @param error #IPYBOX_ERROR_NOT_FOUND: there is no such checkpoint; #IPYBOX_ERROR_BUSY: it is
+ *     being restored, or the session is closed
+ * @return whether it was dropped
+ */
+IPYBOX_EXPORT gboolean ipybox_session_drop_checkpoint(IpyboxSession *session, uint64_t checkpoint,
+                                                      GError **error);
+
+/** The newest version of #IpyboxCheckpointInfo. */
+#define IPYBOX_CHECKPOINT_INFO_VERSION 1
+
+/** What ipybox_session_get_checkpoint() says. Set version before. */
+typedef struct {
+    /** #IPYBOX_CHECKPOINT_INFO_VERSION. */
+    unsigned version;
+    /** Its name; owned by the checkpoint. */
+    const char *name;
+    /** When it was made, in microseconds since 1970. */
+    int64_t created_us;
+    /** Memory that it shares with no other process, in bytes. */
+    uint64_t private_bytes;
+    /** What a kernel with its state shares with the present one, or lacks: as of
+     * ipybox_session_get_warnings(). Owned by the checkpoint. */
+    const char *const *warnings;
+    /** Why it cannot be restored any more, or NULL; owned by the checkpoint. */
+    const char *lost;
+} IpyboxCheckpointInfo;
+
+/**
+ * @brief The numbers of the session's checkpoints, and their memory is measured.
+ *
+ * @param session the session
+ * @param n where to put how many there are
+ * @return the numbers, the oldest first, to be freed with g_free(); NULL if there are none
+ */
+IPYBOX_EXPORT uint64_t *ipybox_session_list_checkpoints(IpyboxSession *session, size_t *n);
+
+/**
+ * @brief Describes a checkpoint.
+ *
+ * @param session the session
+ * @param checkpoint the checkpoint's number
+ * @param info where to put the description, with its version set
+ * @return FALSE: there is no such checkpoint, or the version is not known
+ */
+IPYBOX_EXPORT gboolean ipybox_session_get_checkpoint(IpyboxSession *session, uint64_t checkpoint,
+                                                     IpyboxCheckpointInfo *info);
 /* --- a staged workspace --- */
 
 /**

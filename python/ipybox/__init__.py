@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .code_exec import CodeExecutor
+    from .code_exec import Checkpoint, CodeExecutor
     from .files import Transfer
     from .inputs import InputRequest
     from .kernel_host.stub.ipybox.tool_exec.content import Content, ToolText
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from .kernel_mgr.server import KernelGateway
     from .mcp_apigen import generate_mcp_sources
     from .mcp_client import MCPClient
+    from .pool import (
+        ExecutorPool,
+        PoolClosedError,
+        PoolFullError,
+        PoolStatistics,
+        SessionExpiredError,
+    )
     from .results import (
         Change,
         Changes,
@@ -59,6 +66,7 @@ __all__ = [
     "ApprovalTimeoutError",
     "Change",
     "Changes",
+    "Checkpoint",
     "CodeExecutionChunk",
     "CodeExecutionError",
     "CodeExecutionResult",
@@ -66,12 +74,17 @@ __all__ = [
     "CodeExecutor",
     "Content",
     "DisplayData",
+    "ExecutorPool",
     "InputRequest",
     "KernelClient",
     "KernelGateway",
     "LateOutput",
     "MCPClient",
+    "PoolClosedError",
+    "PoolFullError",
+    "PoolStatistics",
     "ResultError",
+    "SessionExpiredError",
     "ToolRunner",
     "ToolRunnerError",
     "ToolServer",
@@ -90,6 +103,7 @@ _MODULES = {
     "ApprovalTimeoutError": "tool_exec.client",
     "Change": "results",
     "Changes": "results",
+    "Checkpoint": "code_exec",
     "CodeExecutionChunk": "results",
     "CodeExecutionError": "results",
     "CodeExecutionResult": "results",
@@ -97,12 +111,17 @@ _MODULES = {
     "CodeExecutor": "code_exec",
     "Content": "kernel_host.stub.ipybox.tool_exec.content",
     "DisplayData": "results",
+    "ExecutorPool": "pool",
     "InputRequest": "inputs",
     "KernelClient": "kernel_mgr.client",
     "KernelGateway": "kernel_mgr.server",
     "LateOutput": "results",
     "MCPClient": "mcp_client",
+    "PoolClosedError": "pool",
+    "PoolFullError": "pool",
+    "PoolStatistics": "pool",
     "ResultError": "tool_exec.client",
+    "SessionExpiredError": "pool",
     "ToolRunner": "tool_exec.client",
     "ToolRunnerError": "tool_exec.client",
     "ToolServer": "tool_exec.server",

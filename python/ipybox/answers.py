@@ -46,6 +46,7 @@ class CellAnswer:
             for each in members.get("display_data") or []
         ]
         self._error: dict[str, Any] = members.get("error") or {}
+        self._is_undone = bool(members.get("undone"))
 
     @property
     def _text(self) -> str | None:
@@ -69,6 +70,7 @@ class CellAnswer:
             text=None,
             images=[],
             is_cancelled=True,
+            is_undone=self._is_undone,
             violations=self.violations,
             notices=self.notices,
         )
@@ -86,6 +88,7 @@ class CellAnswer:
         error.output = self._text
         error.violations = self.violations
         error.notices = self.notices
+        error.is_undone = self._is_undone
         return error
 
     def _failure(self, end_reason: str | None) -> CodeExecutionError:

@@ -18,6 +18,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from datetime import datetime, timezone
 from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,12 +45,14 @@ __all__ = [
     "CodeExecutionChunk",
     "CodeExecutionError",
     "CodeExecutionResult",
+    "Checkpoint",
     "CodeExecutor",
 ]
 
 StreamItem = ApprovalRequest | InputRequest | CodeExecutionChunk | CodeExecutionResult
 
 MAX_BRANCHES = 1000
+MAX_UNDO = 100
 MAX_SEED = 2**32 - 1
 LEVELS = {
     "DEBUG": 10,
@@ -113,6 +116,8 @@ class CodeExecutor:
         stdin: bool = False,
         input_timeout: float = 3600,
         record: Path | None = None,
+        workspace: Path | None = None,
+        undo: int = 0,
         workspace_mode: Literal["live", "staged"] = "live",
         staging_dir: Path | None = None,
     ) -> None:
@@ -128,15 +133,14 @@ class CodeExecutor:
             kernel_env: Environment variables of the kernel. It inherits hardly any others.
             working_dir: If given, the kernel returns to this directory after each cell, with a
                 notice if the cell had left it.
-            images_dir: Directory in which images are saved. None: `images` in the current
-                directory.
+            images_dir: Directory in which images are saved. None: `images` in the workspace.
             approval_timeout: Seconds after which a request without a decision is refused. None: no
                 limit.
             connect_timeout: Seconds that an MCP server may take to start.
             kernel_init_timeout: Seconds from the call of `start` until the kernel is ready.
             sandbox: Whether the kernel runs in a sandbox.
             sandbox_config: A JSON file that says what the sandbox allows. It is an error if it does
-                not exist. None: the kernel may write the current directory and has no network.
+                not exist. None: the kernel may write the workspace and has no network.
             log_level: DEBUG, INFO, WARNING, ERROR or CRITICAL: the lowest level of messages that
                 the logger `ipybox` receives.
             approve_tool_calls: Whether tool calls need an approval; else they run at once.
@@ -162,6 +166,10 @@ class CodeExecutor:
             input_timeout: Seconds after which an input without an answer is refused.
             record: A file to which the executor appends a line of JSON for each event: code,
                 output, results, errors, decisions on tool calls; see ipybox-record(5).
+            workspace: The directory in which the kernel begins, and whose files its sandbox may
+                change. It must exist. None: the current directory at the time of `start`.
+            undo: How many of the last cells `undo` can undo, 0 to 100. If it is not 0, a checkpoint
+                is made before each cell.
             workspace_mode: `staged`, which needs a sandbox: what the code writes in the workspace
                 is kept aside, until `commit` writes it there or `discard` undoes it.
             staging_dir: The directory in which it is kept. None: the state directory of ipybox.
@@ -173,6 +181,12 @@ class CodeExecutor:
         _check_input_timeout(input_timeout)
         if require_shell_escape and not approve_shell_cmds:
             raise ValueError("require_shell_escape needs approve_shell_cmds=True")
+        if not 0 <= undo <= MAX_UNDO:
+            raise ValueError(f"undo must be from 0 to {MAX_UNDO}, not {undo}")
+        if undo and record is not None:
+            raise ValueError(
+                "a session that is recorded cannot be undone: leave out undo or record"
+            )
         _read_level(log_level)
         self.tool_server_host = tool_server_host
         self.kernel_gateway_host = kernel_gateway_host
@@ -188,6 +202,7 @@ class CodeExecutor:
         self.approve_tool_calls = approve_tool_calls
         self.approve_shell_cmds = approve_shell_cmds
         self.require_shell_escape = require_shell_escape
+        self.workspace = Path(os.path.abspath(workspace)) if workspace is not None else None
         self.stdin = stdin
         self.input_timeout = input_timeout
         self._tool_server_port = tool_server_port
@@ -206,6 +221,7 @@ class CodeExecutor:
             "workspace_mode": workspace_mode,
             "staging_dir": _absolute(staging_dir),
             "seed": seed,
+            "undo": undo or None,
             "limits": dict(limits) if limits else None,
             "allowed_servers": {name: dict(params) for name, params in allowed_servers.items()}
             if allowed_servers
@@ -227,7 +243,8 @@ class CodeExecutor:
         await self.stop()
 
     async def start(self) -> None:
-        """Starts the kernel. Its workspace is the current directory at the time of this call.
+        """Starts the kernel. Without the option `workspace`, its workspace is the current directory
+        at the time of this call.
 
         Raises:
             RuntimeError: If the executor is started already, was stopped during this call, or
@@ -300,22 +317,80 @@ class CodeExecutor:
                 runs; the text says why. Then there are no branches. Also if the executor is not
                 started.
         """
-        if not 1 <= n <= MAX_BRANCHES:
-            raise ValueError(f"n must be from 1 to {MAX_BRANCHES}, not {n}")
-        if seed is not None and not 0 <= seed <= MAX_SEED:
-            raise ValueError(f"seed must be from 0 to {MAX_SEED}, not {seed}")
-        session = self._started()
+        _check_fork(n, seed)
+        return await self._fork(self._started(), n, seed, None)
+
+    async def _fork(
+        self, session: Session, n: int, seed: int | None, checkpoint: int | None
+    ) -> list[CodeExecutor]:
+        level = _read_level(self.log_level)
         branches: list[CodeExecutor] = []
         try:
             for i in range(n):
                 own_seed = None if seed is None else (seed + i) % (MAX_SEED + 1)
-                made, texts = await session.fork(own_seed, _read_level(self.log_level))
+                made, texts = await session.fork(own_seed, level, checkpoint)
                 branches.append(self._make_branch(made, texts))
         except BaseException:
             for branch in branches:
                 branch._close_soon()
             raise
         return branches
+
+    async def checkpoint(self, name: str | None = None) -> Checkpoint:
+        """Keeps the state of the kernel, to which it can return at any time.
+
+            before = await executor.checkpoint()
+            await executor.execute(code)
+            await before.restore()
+
+        A checkpoint is a copy of the kernel's process that waits. It shares its memory with the
+        kernel until one of them changes it. It has what `fork` says, and no files: those of the
+        workspace are not restored.
+
+        Checkpoints end when they are dropped, and when the executor is stopped or reset.
+
+        Args:
+            name: A name that no other checkpoint of the executor has. None: one is made up.
+
+        Returns:
+            The checkpoint.
+
+        Raises:
+            ValueError: If the name is empty, too long or in use.
+            RuntimeError: If no checkpoint can be made now, for the reasons of `fork`, or because
+                there are too many or they hold too much memory; the text says why. Also if the
+                executor is not started.
+        """
+        session = self._started()
+        return Checkpoint(self, session, await session.checkpoint(name))
+
+    async def checkpoints(self) -> list[Checkpoint]:
+        """The checkpoints of the executor, the oldest first. Their `private_bytes` are new.
+
+        Raises:
+            RuntimeError: If the executor is not started.
+        """
+        session = self._started()
+        answer = await session.checkpoints()
+        return [Checkpoint(self, session, each) for each in answer["checkpoints"]]
+
+    async def undo(self, n: int = 1) -> None:
+        """Undoes the last cells: the kernel gets the state that it had before them.
+
+        The executor needs the option `undo`. Files are not restored. Processes that the cells have
+        started are killed. A cell before which no checkpoint could be made, as its notices say,
+        does not count.
+
+        Args:
+            n: How many cells to undo.
+
+        Raises:
+            ValueError: If there are not so many cells that can be undone.
+            RuntimeError: If a cell runs, or the executor is not started.
+        """
+        if not 1 <= n <= MAX_UNDO:
+            raise ValueError(f"n must be from 1 to {MAX_UNDO}, not {n}")
+        await self._started().undo(n)
 
     def _make_branch(self, session: Session, texts: list[str]) -> Self:
         branch = type(self).__new__(type(self))
@@ -338,7 +413,9 @@ class CodeExecutor:
 
     # Cells
 
-    def execute(self, code: str, timeout: float | None = None) -> Execution:
+    def execute(
+        self, code: str, timeout: float | None = None, *, undo_on_error: bool = False
+    ) -> Execution:
         """Runs code as a cell. All tool calls are approved.
 
             result = await executor.execute("1 + 1")
@@ -352,6 +429,9 @@ class CodeExecutor:
             code: Python as IPython accepts it.
             timeout: Seconds after which the cell is interrupted. Time in which it waits for
                 approvals does not count. None: no limit.
+            undo_on_error: Whether a cell that fails leaves the kernel's state as it was before the
+                cell. A cell fails if it raises an exception, takes too long, is cancelled, or kills
+                its kernel. The exception says `is_undone`, and if not, its notices say why.
 
         Returns:
             When awaited: the result. If the cell was cancelled, it has `is_cancelled` set, no text
@@ -363,10 +443,18 @@ class CodeExecutor:
                 TimeoutError, whose text says whether the variables are kept.
             RuntimeError: When awaited: the executor is not started, or the core has ended.
         """
-        return Execution(lambda: self._execute(code, timeout), lambda: self.stream(code, timeout))
+        return Execution(
+            lambda: self._execute(code, timeout, undo_on_error),
+            lambda: self.stream(code, timeout, undo_on_error=undo_on_error),
+        )
 
     async def stream(
-        self, code: str, timeout: float | None = None, chunks: bool = False
+        self,
+        code: str,
+        timeout: float | None = None,
+        chunks: bool = False,
+        *,
+        undo_on_error: bool = False,
     ) -> AsyncGenerator[StreamItem, None]:
         """Runs code as a cell, and yields events as they happen.
 
@@ -378,6 +466,7 @@ class CodeExecutor:
             timeout: Seconds after which the cell is interrupted. Time in which it waits for
                 approvals or input does not count. None: no limit.
             chunks: Whether to yield pieces of output.
+            undo_on_error: As for `execute`.
 
         Yields:
             An ApprovalRequest for each tool call; the call waits until it is accepted or rejected.
@@ -399,6 +488,7 @@ class CodeExecutor:
             asks=True,
             wants_chunks=chunks,
             input_timeout=_check_input_timeout(self.input_timeout) if self.stdin else None,
+            undo_on_error=undo_on_error,
         )
         try:
             while (item := await cell.next()) is not None:
@@ -409,9 +499,15 @@ class CodeExecutor:
         finally:
             cell.abandon()
 
-    async def _execute(self, code: str, timeout: float | None) -> CodeExecutionResult:
+    async def _execute(
+        self, code: str, timeout: float | None, undo_on_error: bool
+    ) -> CodeExecutionResult:
         cell = self._started().execute(
-            code, check_seconds(timeout, "timeout"), asks=False, wants_chunks=False
+            code,
+            check_seconds(timeout, "timeout"),
+            asks=False,
+            wants_chunks=False,
+            undo_on_error=undo_on_error,
         )
         try:
             await cell.next()
@@ -655,7 +751,7 @@ class CodeExecutor:
         return self._session
 
     def _make_options(self) -> dict[str, Any]:
-        self._workspace = os.getcwd()
+        self._workspace = os.fspath(self.workspace or os.getcwd())
         options = {
             "workspace": self._workspace,
             "env": dict(os.environ),
@@ -682,7 +778,78 @@ class CodeExecutor:
         return {name: value for name, value in options.items() if value is not None}
 
     def _place(self) -> Path:
-        return Path(self._workspace or os.getcwd())
+        return Path(self._workspace or self.workspace or os.getcwd())
+
+
+def _check_fork(n: int, seed: int | None) -> None:
+    if not 1 <= n <= MAX_BRANCHES:
+        raise ValueError(f"n must be from 1 to {MAX_BRANCHES}, not {n}")
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise ValueError(f"seed must be from 0 to {MAX_SEED}, not {seed}")
+
+
+class Checkpoint:
+    """The state of a kernel at some time: a copy of its process, which waits.
+
+    Attributes:
+        name: Its name.
+        created: When it was made.
+        private_bytes: The memory that it shared with no other process, when it was made or listed.
+        warnings: What a kernel with its state shares with the present one, or lacks, as for `fork`.
+        is_lost: Whether it cannot be restored any more, because its process was killed.
+    """
+
+    def __init__(self, executor: CodeExecutor, session: Session, members: dict[str, Any]) -> None:
+        self.name: str = members["name"]
+        self.created = datetime.fromtimestamp(members["created_ms"] / 1000, timezone.utc)
+        self.private_bytes: int = members["private_bytes"]
+        self.warnings: list[str] = list(members["warnings"])
+        self.is_lost = members.get("lost") is not None
+        self._executor, self._session = executor, session
+        self._number: int = members["checkpoint"]
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.name!r})"
+
+    async def restore(self) -> None:
+        """Gives the executor's kernel the state of this checkpoint, as often as you like.
+
+        The executor keeps its registrations and approvals. Its kernel process is killed, with the
+        processes that cells have started, and replaced. Cells that came before cannot be undone any
+        more. Cells that are given until then wait.
+
+        Raises:
+            RuntimeError: If a cell runs, the checkpoint was dropped, or its executor was stopped or
+                reset; the text says what. Then the kernel is as it was.
+        """
+        await self._session.restore(self._number)
+
+    async def branch(self, n: int = 1, seed: int | None = None) -> list[CodeExecutor]:
+        """Makes executors that continue from this checkpoint, as `CodeExecutor.fork` does.
+
+        A cell of the executor may run at the same time.
+
+        Args:
+            n: How many branches to make, 1 to 1000.
+            seed: As for `fork`.
+
+        Returns:
+            The executors, which are started.
+
+        Raises:
+            ValueError: If an argument is wrong.
+            RuntimeError: If no branch can be made; the text says why.
+        """
+        _check_fork(n, seed)
+        return await self._executor._fork(self._session, n, seed, self._number)
+
+    async def drop(self) -> None:
+        """Ends the checkpoint.
+
+        Raises:
+            RuntimeError: If it was dropped already, or is being restored.
+        """
+        await self._session.drop_checkpoint(self._number)
 
 
 def _texts(paths: Iterable[str | PurePath] | None) -> list[str] | None:

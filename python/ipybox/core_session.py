@@ -84,8 +84,10 @@ class Session(Handler):
             text = f"the kernel was not ready within {limit:g} s, the limit kernel_init_timeout"
             raise CoreTimeoutError(text, error.kind) from None
 
-    async def fork(self, seed: int | None, log_level: int) -> tuple[Session, list[str]]:
-        """Makes a session with the same state.
+    async def fork(
+        self, seed: int | None, log_level: int, checkpoint: int | None = None
+    ) -> tuple[Session, list[str]]:
+        """Makes a session with the same state, or with that of a checkpoint.
 
         Returns:
             The session, whose kernel is ready, and what both share or it lacks.
@@ -100,6 +102,8 @@ class Session(Handler):
         params: dict[str, Any] = {"session": self._id}
         if seed is not None:
             params["seed"] = seed
+        if checkpoint is not None:
+            params["checkpoint"] = checkpoint
         answer = await _ask_for_session(core, "session.fork", params)
         return Session(core, answer, log_level), list(answer["warnings"])
 
@@ -155,6 +159,7 @@ class Session(Handler):
         asks: bool,
         wants_chunks: bool,
         input_timeout: float | None = None,
+        undo_on_error: bool = False,
     ) -> Cell:
         """Queues a cell.
 
@@ -165,6 +170,7 @@ class Session(Handler):
             wants_chunks: Whether the cell's items include pieces of text.
             input_timeout: Seconds that an input may take; its requests are items. None: the cell
                 may not ask for input.
+            undo_on_error: Whether a cell that fails leaves the state as it was before it.
 
         Raises:
             CoreError: If the core has ended.
@@ -180,6 +186,8 @@ class Session(Handler):
         }
         if not asks:
             params["approval"] = "allow"
+        if undo_on_error:
+            params["undo_on_error"] = True
         if input_timeout is not None:
             params |= {"allow_stdin": True, "input_timeout": input_timeout}
         with self._lock:
@@ -222,6 +230,34 @@ class Session(Handler):
         for cell in cells:
             cell.let_go()
         await self.core.call("session.reset", {"session": self._id}, is_cancellable=False)
+
+    async def checkpoint(self, name: str | None) -> dict[str, Any]:
+        """Makes a checkpoint, and returns its description."""
+        params = {"session": self._id, "name": name}
+        made: dict[str, Any] = await self.core.call(
+            "session.checkpoint", params, is_cancellable=False
+        )
+        return made
+
+    async def restore(self, checkpoint: int) -> None:
+        """Gives the kernel the state of a checkpoint."""
+        params = {"session": self._id, "checkpoint": checkpoint}
+        await self.core.call("session.restore", params, is_cancellable=False)
+
+    async def undo(self, n: int) -> None:
+        """Gives the kernel the state before the last n cells."""
+        params = {"session": self._id, "n": n}
+        await self.core.call("session.undo", params, is_cancellable=False)
+
+    async def drop_checkpoint(self, checkpoint: int) -> None:
+        """Ends a checkpoint."""
+        params = {"session": self._id, "checkpoint": checkpoint}
+        await self.core.call("session.drop_checkpoint", params, is_cancellable=False)
+
+    async def checkpoints(self) -> dict[str, Any]:
+        """Describes the checkpoints, and says how many cells can be undone."""
+        answer: dict[str, Any] = await self.core.call("session.checkpoints", {"session": self._id})
+        return answer
 
     async def save(self, path: str, names: list[str] | None, timeout: float | None) -> Variables:
         """Saves variables of the kernel to a file; None: all."""

@@ -146,6 +146,7 @@ class CodeExecutionResult:
             notices come with the next result.
         is_truncated: Whether the text was longer than 16,777,216 characters. Then it has its
             beginning and its end, and between them a line that says how much was left out.
+        is_undone: Whether `undo_on_error` has undone the cell, which was cancelled.
     """
 
     text: str | None
@@ -158,6 +159,7 @@ class CodeExecutionResult:
     violations: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     notices: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)
+    is_undone: bool = field(default=False, kw_only=True, compare=False, repr=False)
 
 
 class CodeExecutionError(Exception):
@@ -171,6 +173,7 @@ class CodeExecutionError(Exception):
         display_data: What it displayed before it failed.
         violations: What its sandbox denied, for people.
         notices: Messages of ipybox; see CodeExecutionResult.
+        is_undone: Whether `undo_on_error` has undone the cell: the state is as it was before it.
     """
 
     def __init__(self, *args: object) -> None:
@@ -182,6 +185,7 @@ class CodeExecutionError(Exception):
         self.display_data: list[DisplayData] = []
         self.violations: list[str] = []
         self.notices: list[str] = []
+        self.is_undone = False
 
 
 class CodeExecutionTimeout(ExecutionTimeout):
@@ -191,6 +195,7 @@ class CodeExecutionTimeout(ExecutionTimeout):
         output: What the cell printed until then; None if nothing.
         violations: What its sandbox denied, for people.
         notices: Messages of ipybox; see CodeExecutionResult.
+        is_undone: Whether `undo_on_error` has undone the cell: the state is as it was before it.
     """
 
     def __init__(self, *args: object) -> None:
@@ -198,3 +203,4 @@ class CodeExecutionTimeout(ExecutionTimeout):
         self.output: str | None = None
         self.violations: list[str] = []
         self.notices: list[str] = []
+        self.is_undone = False

@@ -160,6 +160,15 @@ classify(const Previous *previous, const IpbBeneath *directory, const char *name
     return IS_APPENDED;
 }
 
+char *
+ipb_generated_package_read_added(const IpbBeneath *package, const char *name)
+{
+    g_autoptr(Previous) previous = read_previous(package);
+    char *added = NULL;
+    classify(previous, package, name, &added);
+    return added;
+}
+
 static char *
 merge_source(Previous *previous, const IpbApigenFile *file)
 {

@@ -29,3 +29,6 @@ typedef bool (*IpbGeneratedPackageConfirmFunc)(void *data, GError **error);
 bool ipb_generated_package_write(GPtrArray *files, const IpbBeneath *root, const char *server_name,
                                  IpbGeneratedPackageConfirmFunc confirm, void *data,
                                  char **ret_note, GError **error);
+/* What a user appended to the generated text of the file @name in a package. NULL: nothing, or the
+ * generated text itself was changed. Caller frees. */
+char *ipb_generated_package_read_added(const IpbBeneath *package, const char *name);

@@ -55,8 +55,8 @@ ipb_tool_catalog_append(GString *catalog, const IpbModule *module, bool async_ap
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static void
-free_tool(void *data)
+void
+ipb_catalog_tool_free(void *data)
 {
     IpbCatalogTool *tool = data;
     g_free(tool->server);
@@ -112,7 +112,7 @@ GPtrArray *
 ipb_tool_catalog_read(const IpbBeneath *root, const char *const *servers,
                       GPtrArray **ret_unreadable)
 {
-    GPtrArray *tools = g_ptr_array_new_with_free_func(free_tool);
+    GPtrArray *tools = g_ptr_array_new_with_free_func(ipb_catalog_tool_free);
     *ret_unreadable = g_ptr_array_new_with_free_func(g_free);
     size_t left = MAX_READ;
     for (; *servers != NULL; servers++) {
@@ -237,7 +237,7 @@ ipb_tool_catalog_find(const GPtrArray *tools, const char *name)
 const char *
 ipb_tool_catalog_nearest(const GPtrArray *tools, const char *name)
 {
-    const char *point = strchr(name, '.'), *nearest = NULL;
+    const char *point = strrchr(name, '.'), *nearest = NULL;
     const char *last = point != NULL ? point + 1 : name;
     unsigned best = (unsigned) MAX(strlen(last) / 2, 1) + 1;
     for (guint i = 0; i < tools->len; i++) {

@@ -19,14 +19,14 @@ typedef enum {
     IPB_TOOL_FULL,
 } IpbToolDetail;
 
-/* A tool that was read. */
+/* A tool that was read, or a code action (apigen/saved-code.h). */
 typedef struct {
     char *server;
     char *module;
     char *tool; /* its name at the server */
     char *signature;
-    char *stub;
-    char *full;
+    char *stub; /* NULL: as the signature */
+    char *full; /* NULL: as the stub */
 } IpbCatalogTool;
 
 /* Appends the line of a tool to a catalog. If the catalog has no room for its stub and its
@@ -44,5 +44,7 @@ GPtrArray *ipb_tool_catalog_search(const GPtrArray *tools, const char *query);
 GPtrArray *ipb_tool_catalog_find(const GPtrArray *tools, const char *name);
 /* A name that is similar to @name; NULL: none. Borrowed. */
 const char *ipb_tool_catalog_nearest(const GPtrArray *tools, const char *name);
+/* A GDestroyNotify. */
+void ipb_catalog_tool_free(void *tool);
 /* What the catalog says about the tool; borrowed. */
 const char *ipb_catalog_tool_text(const IpbCatalogTool *tool, IpbToolDetail detail);

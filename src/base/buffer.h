@@ -29,7 +29,7 @@ ipb_buffer_size(const IpbBuffer *buffer)
 static inline const uint8_t *
 ipb_buffer_data(const IpbBuffer *buffer)
 {
-    return buffer->bytes + buffer->start;
+    return buffer->bytes != NULL ? buffer->bytes + buffer->start : NULL;
 }
 /* False if the maximum would be exceeded; then nothing was added. */
 bool ipb_buffer_append(IpbBuffer *buffer, const void *data, size_t size);

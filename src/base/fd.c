@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -241,6 +242,18 @@ int
 ipb_pidfd_open(pid_t pid)
 {
     return (int) syscall(SYS_pidfd_open, pid, 0); /* always close-on-exec */
+}
+
+bool
+ipb_pidfd_reap(int pidfd)
+{
+    siginfo_t info = {0};
+    int result;
+    do
+        result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG);
+    while (result < 0 && errno == EINTR);
+    /* ECHILD: the application reaps children that it does not know. */
+    return result < 0 || info.si_pid != 0;
 }
 
 pid_t

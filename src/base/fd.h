@@ -71,5 +71,7 @@ ssize_t ipb_fd_receive(int sock, void *data, size_t size, int *ret_fds, size_t m
 /* waitid and kill by pidfd. */
 bool ipb_pidfd_signal(int pidfd, int signal_number, GError **error);
 int ipb_pidfd_open(pid_t pid);
+/* Reaps a child that has ended. Returns false if it still runs. */
+bool ipb_pidfd_reap(int pidfd);
 /* The number here of the process; 0: it has ended, or is not visible here. */
 pid_t ipb_pidfd_pid(int pidfd);

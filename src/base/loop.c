@@ -15,7 +15,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
+
+#include <glib-unix.h>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -24,6 +27,8 @@
 /* Events handled in one wake-up. The rest is handled in the next, so that other sources get a
  * turn. */
 #define MAX_EVENTS 64
+/* How long the end of a loop waits for all children that were killed. */
+#define REAP_TIMEOUT_MS 500
 
 typedef struct {
     GSource source;
@@ -42,6 +47,7 @@ struct IpbLoop {
     int spare_fd;
     int dispatch_depth;
     GPtrArray *freed;        /* IpbWatch, freed during a dispatch */
+    GPtrArray *killed;       /* Killed, borrowed: the context owns them */
     IpbParentThread *parent; /* NULL: not needed so far */
 };
 
@@ -60,6 +66,15 @@ struct IpbWatch {
     IpbWatchFunc func;
     void *data;
 };
+
+/* A child that has not ended yet. */
+typedef struct {
+    IpbLoop *loop; /* NULL: it has ended */
+    int pidfd;
+    GSource *source; /* owns this; borrowed */
+    void (*done)(void *data);
+    void *data;
+} Killed;
 
 /* Events are passed on as they are. */
 G_STATIC_ASSERT((int) EPOLLIN == G_IO_IN && (int) EPOLLOUT == G_IO_OUT);
@@ -282,6 +297,50 @@ ipb_timer_free(IpbTimer *timer)
     g_free(timer);
 }
 
+/* --- children that were killed ---------------------------------------------------------------- */
+
+static gboolean
+on_killed_ended(int pidfd, GIOCondition condition, void *data)
+{
+    return ipb_pidfd_reap(pidfd) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
+}
+
+static void
+free_killed(void *data)
+{
+    Killed *killed = data;
+    if (killed->loop != NULL)
+        g_ptr_array_remove_fast(killed->loop->killed, killed);
+    ipb_fd_close(&killed->pidfd);
+    killed->done(killed->data);
+    g_free(killed);
+}
+
+void
+ipb_loop_reap(IpbLoop *loop, int pidfd, void (*done)(void *data), void *data)
+{
+    Killed *killed = g_new(Killed, 1);
+    g_autoptr(GSource) source = g_unix_fd_source_new(pidfd, G_IO_IN);
+    *killed = (Killed){loop, pidfd, source, done, data};
+    g_ptr_array_add(loop->killed, killed);
+    /* GLib casts to the type of callback that the source calls. */
+    g_source_set_callback(source, G_SOURCE_FUNC(on_killed_ended), killed, free_killed);
+    g_source_attach(source, loop->context);
+}
+
+static void
+await_killed(IpbLoop *loop)
+{
+    int64_t over = g_get_monotonic_time() + REAP_TIMEOUT_MS * INT64_C(1000);
+    while (loop->killed->len > 0) {
+        Killed *killed = g_ptr_array_steal_index_fast(loop->killed, loop->killed->len - 1);
+        int64_t left_ms = MAX(over - g_get_monotonic_time(), 0) / 1000;
+        killed->loop = NULL;
+        if (ipb_fd_wait(killed->pidfd, POLLIN, (unsigned) left_ms) && ipb_pidfd_reap(killed->pidfd))
+            g_source_destroy(killed->source); /* frees it */
+    }
+}
+
 /* --- the loop --------------------------------------------------------------------------------- */
 
 IpbLoop *
@@ -296,6 +355,7 @@ ipb_loop_new(GMainContext *context, GError **error)
     loop->references = 1;
     loop->context = g_main_context_ref(context != NULL ? context : g_main_context_default());
     loop->freed = g_ptr_array_new_with_free_func(g_free);
+    loop->killed = g_ptr_array_new();
     loop->source = (LoopSource *) g_source_new(&epoll_source_funcs, sizeof(LoopSource));
     loop->source->loop = loop;
     loop->epoll_fd = ipb_fd_steal(&epoll_fd);
@@ -326,6 +386,8 @@ ipb_loop_unref(IpbLoop *loop)
 {
     if (loop == NULL || --loop->references > 0)
         return;
+    await_killed(loop);
+    g_ptr_array_unref(loop->killed);
     g_source_destroy(&loop->timer_source->source);
     g_source_unref(&loop->timer_source->source);
     g_ptr_array_unref(loop->timers);

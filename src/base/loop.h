@@ -38,6 +38,11 @@ bool ipb_loop_run_as_parent(IpbLoop *loop, void (*func)(void *data), void *data,
 bool ipb_loop_give_spare_fd(IpbLoop *loop);
 void ipb_loop_take_spare_fd(IpbLoop *loop);
 
+/* Reaps a child that was killed, when it has ended, and then calls @done. Takes @pidfd. A loop that
+ * ends waits for all of them together, for a moment; the context, which outlives it, reaps those
+ * that take longer. */
+void ipb_loop_reap(IpbLoop *loop, int pidfd, void (*done)(void *data), void *data);
+
 /* Watches @fd (borrowed: it must stay open until the watch is freed). One watch for each fd.
  * Level-triggered. A regular file cannot be watched: an error. */
 IpbWatch *ipb_watch_new(IpbLoop *loop, int fd, uint32_t events, IpbWatchFunc func, void *data,

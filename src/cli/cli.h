@@ -29,6 +29,7 @@ typedef struct {
     bool takes_command;
 } IpbVerb;
 
+extern const IpbVerb ipb_verb_actions;
 extern const IpbVerb ipb_verb_mcp;
 extern const IpbVerb ipb_verb_run;
 extern const IpbVerb ipb_verb_apigen;

@@ -11,7 +11,9 @@
 #include "cli/doctor-checks.h"
 #include "cli/python-setup.h"
 #include "http/curl.h"
+#include "http/openssl.h"
 #include "json/writer.h"
+#include "serve/zmq/zmq.h"
 #include "tools/registry.h"
 
 /* --- the machine ------------------------------------------------------------------------------ */
@@ -40,16 +42,43 @@ check_registry(GPtrArray *checks)
         ipb_doctor_checks_add(checks, "servers", IPB_CHECK_MISSING, g_strdup(error->message), NULL);
 }
 
+/* A library that only some features need. @version: NULL if it cannot be loaded. */
+static void
+check_library(GPtrArray *checks, const char *name, char *version, const GError *error,
+              const char *hint)
+{
+    if (version != NULL)
+        ipb_doctor_checks_add(checks, name, IPB_CHECK_OK, version, NULL);
+    else
+        ipb_doctor_checks_add(checks, name, IPB_CHECK_OPTIONAL, g_strdup(error->message), hint);
+}
+
 static void
 check_curl(GPtrArray *checks)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(IpbCurl) curl = ipb_curl_load(&error);
-    if (curl != NULL)
-        ipb_doctor_checks_add(checks, "libcurl", IPB_CHECK_OK, g_strdup(curl->version()), NULL);
-    else
-        ipb_doctor_checks_add(checks, "libcurl", IPB_CHECK_OPTIONAL, g_strdup(error->message),
-                              "sudo apt-get install libcurl4");
+    check_library(checks, "libcurl", curl != NULL ? g_strdup(curl->version()) : NULL, error,
+                  "sudo apt-get install libcurl4");
+}
+
+static void
+check_openssl(GPtrArray *checks)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree IpbOpenssl *openssl = ipb_openssl_load(&error);
+    check_library(checks, "libssl",
+                  openssl != NULL ? g_strdup(openssl->OpenSSL_version(OPENSSL_VERSION)) : NULL,
+                  error, "sudo apt-get install libssl3");
+}
+
+static void
+check_zmq(GPtrArray *checks)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbZmq) zmq = ipb_zmq_new(&error);
+    check_library(checks, "libzmq", zmq != NULL ? ipb_zmq_version(zmq) : NULL, error,
+                  "sudo apt-get install libzmq5");
 }
 
 /* --- the report ------------------------------------------------------------------------------- */
@@ -98,6 +127,8 @@ report(const char *python, bool as_json)
     ipb_doctor_checks_add_kernel(checks, python);
     check_registry(checks);
     check_curl(checks);
+    check_openssl(checks);
+    check_zmq(checks);
     check_program(checks, "npx", "many MCP servers are started with it",
                   "sudo apt-get install npm");
     check_program(checks, "uvx", "many MCP servers are started with it", "pipx install uv");

@@ -11,6 +11,7 @@
 #include "cli/serve-options.h"
 #include "cli/tool-options.h"
 #include "serve/mcp/service.h"
+#include "serve/mcp/tools.h"
 #include "serve/stdio-channel.h"
 
 typedef struct {
@@ -77,6 +78,7 @@ set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptio
         .is_approval_default = arguments->approval.approve == NULL,
         .audit_log = arguments->approval.audit_log,
         .record = arguments->kernel.record,
+        .undo = ipb_mcp_tools_undo(tools),
         .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
         .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,
         .makes_packages = true,

@@ -19,6 +19,7 @@
 #include "sandbox/policy.h"
 #include "serve/mcp-http/private-sandbox.h"
 #include "serve/mcp-http/server.h"
+#include "serve/mcp/tools.h"
 
 #define DEFAULT_PORT 8901 /* these are also in --help */
 #define DEFAULT_MAX_SESSIONS 200
@@ -340,6 +341,7 @@ make_common(Command *command, GError **error)
                 .server_variables = (const char *const *) command->server_variables,
                 .allows_builds = arguments->allows_builds,
                 .sandbox_config = arguments->kernel.sandbox_config,
+                .undo = ipb_mcp_tools_undo(&arguments->tools),
             },
         .offers_register = arguments->offers_register,
         .tools = arguments->tools,

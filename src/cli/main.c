@@ -22,7 +22,7 @@ static const IpbVerb *const VERBS[] = {
     &ipb_verb_login,    &ipb_verb_logout,      &ipb_verb_rules,   &ipb_verb_sandbox,
     &ipb_verb_selftest, &ipb_verb_doctor,      &ipb_verb_gateway, &ipb_verb_mcp,
     &ipb_verb_rpc,      &ipb_verb_tool_server, &ipb_verb_kernel,  &ipb_verb_kernelspec,
-    &ipb_verb_record,   &ipb_verb_serve,
+    &ipb_verb_record,   &ipb_verb_serve,       &ipb_verb_actions,
 };
 
 static void

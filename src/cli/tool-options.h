@@ -26,7 +26,7 @@ typedef struct {
      "structured results for all tools, also those of ipybox 0.9", NULL}
 #define IPB_OPTION_TOOLS(tool)                                                                     \
     {"tools", 0, 0, G_OPTION_ARG_STRING, &(tool)->tools,                                           \
-     "tools to offer, separated by commas (default: all)", "NAMES"}
+     "tools to offer, separated by commas (default: see the manual)", "NAMES"}
 /* clang-format on */
 
 /* Checks the values and reads them. @ret_options is valid until the arguments are cleared. */

@@ -13,6 +13,9 @@
 #include "sandbox/denials.h"
 #include "sandbox/sandbox.h"
 
+/* After SIGKILL: a process in a system call that does not return ends no sooner than that. */
+#define KILL_TIMEOUT_MS 2000
+
 struct IpbSandboxedCommand {
     IpbLoop *loop;
     IpbSandboxedCommandOptions options; /* callbacks and upstream; other pointers are not kept */
@@ -23,7 +26,7 @@ struct IpbSandboxedCommand {
     IpbDenials *denials; /* of files and sockets */
     IpbTimer *grace_timer;
     unsigned grace_ms;
-    bool is_ready, is_stopping, has_ended;
+    bool is_ready, is_stopping, is_killed, has_ended;
 };
 
 /* --- denials ---------------------------------------------------------------------------------- */
@@ -113,7 +116,19 @@ end(IpbSandboxedCommand *command, int wait_status, const GError *error)
 static void
 on_sandbox_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
 {
-    end(data, wait_status, error);
+    IpbSandboxedCommand *command = data;
+    if (command->is_killed)
+        end(command, SIGKILL, NULL);
+    else
+        end(command, wait_status, error);
+}
+
+static void on_grace_ended(void *data);
+
+static void
+wait_for_end(IpbSandboxedCommand *command, unsigned timeout_ms)
+{
+    command->grace_timer = ipb_timer_new(command->loop, timeout_ms, on_grace_ended, command);
 }
 
 static void
@@ -121,15 +136,18 @@ on_grace_ended(void *data)
 {
     IpbSandboxedCommand *command = data;
     g_clear_pointer(&command->grace_timer, ipb_timer_free);
-    if (command->is_stopping || !command->is_ready) {
+    if (command->is_ready && !command->is_stopping) {
+        command->is_stopping = true;
+        ipb_sandboxed_command_signal(command, SIGTERM);
+        wait_for_end(command, command->grace_ms);
+    } else if (!command->is_killed && ipb_sandbox_kill(command->sandbox)) {
+        command->is_killed = true;
+        wait_for_end(command, KILL_TIMEOUT_MS);
+    } else {
         ipb_sandbox_report_denials(command->sandbox);
         g_clear_pointer(&command->sandbox, ipb_sandbox_free);
         end(command, SIGKILL, NULL);
-        return;
     }
-    command->is_stopping = true;
-    ipb_sandboxed_command_signal(command, SIGTERM);
-    command->grace_timer = ipb_timer_new(command->loop, command->grace_ms, on_grace_ended, command);
 }
 
 void
@@ -138,7 +156,7 @@ ipb_sandboxed_command_stop(IpbSandboxedCommand *command, unsigned grace_ms)
     if (command->has_ended || command->grace_timer != NULL)
         return;
     command->grace_ms = grace_ms;
-    command->grace_timer = ipb_timer_new(command->loop, grace_ms, on_grace_ended, command);
+    wait_for_end(command, grace_ms);
 }
 
 void

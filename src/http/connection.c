@@ -174,6 +174,19 @@ timeouts(const IpbHttpConnection *connection)
     return &connection->shared->options.timeouts;
 }
 
+static void set_deadline(IpbHttpConnection *connection, unsigned delay_ms);
+
+/* A connection that was silent for too long is closed, unless the next request has arrived in this
+ * moment: its peer could not know whether the request was handled. */
+static void
+end_late(IpbHttpConnection *connection)
+{
+    if (ipb_http_connection_is_idle(connection) && ipb_http_connection_has_unread(connection))
+        set_deadline(connection, timeouts(connection)->head_ms);
+    else
+        end(connection);
+}
+
 static void
 on_timer(void *data)
 {
@@ -183,7 +196,7 @@ on_timer(void *data)
     if (connection->deadline == 0)
         return;
     if (left <= 0) {
-        end(connection);
+        end_late(connection);
         return;
     }
     connection->timer_at = connection->deadline;

@@ -16,6 +16,7 @@
 /* The functions that are used. */
 #define IPB_OPENSSL_FUNCTIONS(X)                                                                   \
     X(OPENSSL_init_ssl)                                                                            \
+    X(OpenSSL_version)                                                                             \
     X(TLS_server_method)                                                                           \
     X(SSL_CTX_new)                                                                                 \
     X(SSL_CTX_free)                                                                                \

@@ -99,11 +99,11 @@ add_outside(IpbRpcOutline *outline, char c)
 void
 ipb_rpc_outline_add(IpbRpcOutline *outline, const char *bytes, size_t size)
 {
-    for (const char *at = bytes, *end = bytes + size; at < end; at++) {
+    for (size_t i = 0; i < size; i++) {
         if (outline->in_string)
-            add_in_string(outline, *at);
+            add_in_string(outline, bytes[i]);
         else
-            add_outside(outline, *at);
+            add_outside(outline, bytes[i]);
     }
 }
 

@@ -115,6 +115,8 @@ typedef struct {
     bool wait;
     /* DONE of a kernel: the cell had left the directory that the kernel returns to */
     bool is_cwd_reset;
+    /* DONE of a session: the cell failed, and the state is as it was before it */
+    bool is_undone;
     /* ERROR: a handler of the user has shown it, so the traceback is empty */
     bool is_shown;
     /* NOTICE: a sandbox refused something */

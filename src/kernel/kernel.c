@@ -144,6 +144,18 @@ ipb_kernel_fork(IpbKernel *kernel, IpbKernel *branch, const IpbBranchOptions *op
     return kernel->ops->fork(kernel, branch, options, func, data, error);
 }
 
+void
+ipb_kernel_replace(IpbKernel *kernel, IpbKernel *branch)
+{
+    kernel->ops->replace(kernel, branch);
+}
+
+bool
+ipb_kernel_measure(const IpbKernel *kernel, uint64_t *ret_bytes)
+{
+    return kernel->ops->measure(kernel, ret_bytes);
+}
+
 bool
 ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode)
 {

@@ -47,7 +47,8 @@ typedef struct {
     void (*take_workspace)(int workspace, const IpbLayerUser *user, void *reach);
     /* The sandbox has ended. */
     void (*free_reach)(void *reach);
-    /* A branch lives in the sandbox. @data: of the functions for its own later sandboxes. */
+    /* A branch lives in the sandbox. @data: of the functions for its own later sandboxes. Does
+     * nothing if that is here already. */
     void (*join)(void *reach, void *data);
     /* The sandbox refused a call. Texts in @denial are untrusted. It is called before the events of
      * the cell that follow the call. */
@@ -103,8 +104,21 @@ typedef struct {
  * CANCELLED: the kernel ended, was reset or stopped. SERVER: the kernel's own reason. */
 typedef void (*IpbKernelReplyFunc)(const IpbJson *result, const GError *error, void *data);
 
+typedef enum {
+    /* It continues, beside its forerunner. In a sandbox it gets a Landlock domain of its own. */
+    IPB_BRANCH_LIVE,
+    /* It is parked: it runs no cells, and branches of it can be made at any time. They have the
+     * state that the kernel has now. */
+    IPB_BRANCH_PARKED,
+    /* Of a parked kernel only: it continues, and is to take the place of another kernel, by
+     * ipb_kernel_replace(). It has the walls of the parked one, and runs exit handlers that were
+     * registered before. */
+    IPB_BRANCH_RESTORED,
+} IpbBranchKind;
+
 /* How a branch is made. */
 typedef struct {
+    IpbBranchKind kind;
     /* with has_seed: its random generators are seeded; else it continues with the same numbers */
     int64_t seed;
     bool has_seed;
@@ -133,6 +147,8 @@ typedef struct {
     bool (*has_socket)(const IpbKernel *kernel, uint64_t inode);
     bool (*fork)(IpbKernel *kernel, IpbKernel *branch, const IpbBranchOptions *options,
                  IpbBranchedFunc func, void *data, GError **error);
+    void (*replace)(IpbKernel *kernel, IpbKernel *branch);
+    bool (*measure)(const IpbKernel *kernel, uint64_t *ret_bytes);
     void (*free)(IpbKernel *kernel);
 } IpbKernelOps;
 
@@ -189,9 +205,16 @@ bool ipb_kernel_has_socket(const IpbKernel *kernel, uint64_t inode);
  * IPB_KERNEL_CAN_BE_FORKED, and @branch has the options of @kernel but for its environment. Later
  * processes of it are fresh ones. @func is called once, unless @branch is freed before. Cells may
  * be given to the branch at once. Returns false with @error: BUSY: a cell runs; INVALID: @kernel
- * has no process. */
+ * has no process. For a parked branch it gets one first. */
 bool ipb_kernel_fork(IpbKernel *kernel, IpbKernel *branch, const IpbBranchOptions *options,
                      IpbBranchedFunc func, void *data, GError **error);
+/* @kernel continues in the process of @branch, which is IPB_BRANCH_RESTORED, is ready and has run
+ * no cell; free it then. The process of @kernel, if there is one, is killed with what it started.
+ * Its late output is lost. Between cells, and not from an IpbBranchedFunc. */
+void ipb_kernel_replace(IpbKernel *kernel, IpbKernel *branch);
+/* How much memory its process shares with no other. False if there is no process, or the system
+ * does not say it. */
+bool ipb_kernel_measure(const IpbKernel *kernel, uint64_t *ret_bytes);
 /* Kills and reaps what is left. */
 void ipb_kernel_free(IpbKernel *kernel);
 

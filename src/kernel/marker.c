@@ -53,6 +53,8 @@ ipb_marker_decode_end(IpbUtf8Decoder *decoder, GString *out)
 void
 ipb_marker_decode_text(IpbUtf8Decoder *decoder, const uint8_t *bytes, size_t size, GString *out)
 {
+    if (size == 0)
+        return; /* @bytes may be NULL */
     const uint8_t *end = bytes + size;
     while (bytes < end) {
         const uint8_t *nul = memchr(bytes, '\0', (size_t) (end - bytes));

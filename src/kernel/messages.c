@@ -72,6 +72,10 @@ type_name(IpbFrameType type)
         return "pipes_taken";
     case IPB_FRAME_BRANCH:
         return "branch";
+    case IPB_FRAME_PARK:
+        return "park";
+    case IPB_FRAME_RESTORE:
+        return "restore";
     case IPB_FRAME_BRANCHED:
         return "branched";
     }
@@ -452,6 +456,8 @@ parse_content(IpbMessage *message, GError **error)
     case IPB_FRAME_COMM_TO_KERNEL:
     case IPB_FRAME_PIPES:
     case IPB_FRAME_BRANCH:
+    case IPB_FRAME_PARK:
+    case IPB_FRAME_RESTORE:
         break;
     }
     return set_breach(message, "that only the core sends", error);
@@ -660,14 +666,19 @@ ipb_message_build_pipes(bool has_pipes, size_t *ret_size)
 }
 
 char *
-ipb_message_build_branch(uint64_t id, const char *token, size_t *ret_size)
+ipb_message_build_branch(IpbBranchKind kind, uint64_t id, const char *token, size_t *ret_size)
 {
+    static const IpbFrameType types[] = {
+        [IPB_BRANCH_LIVE] = IPB_FRAME_BRANCH,
+        [IPB_BRANCH_PARKED] = IPB_FRAME_PARK,
+        [IPB_BRANCH_RESTORED] = IPB_FRAME_RESTORE,
+    };
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_object(writer);
     ipb_json_member_int(writer, "id", (int64_t) id);
     ipb_json_member_string(writer, "token", token);
     ipb_json_end_object(writer);
-    return finish_frame(IPB_FRAME_BRANCH, writer, ret_size, NULL);
+    return finish_frame(types[kind], writer, ret_size, NULL);
 }
 
 char *

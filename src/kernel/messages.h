@@ -63,7 +63,8 @@ char *ipb_message_build_input(uint64_t id, const char *value, const char *why, s
 char *ipb_message_build_pipes(bool has_pipes, size_t *ret_size);
 /* Three descriptors come with it: the wire of the branch, and its pipes for stdout and stderr.
  * @token: of the forerunner, for calls of tools, or NULL. */
-char *ipb_message_build_branch(uint64_t id, const char *token, size_t *ret_size);
+char *ipb_message_build_branch(IpbBranchKind kind, uint64_t id, const char *token,
+                               size_t *ret_size);
 char *ipb_message_build_shutdown(size_t *ret_size);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbMessage, ipb_message_clear)

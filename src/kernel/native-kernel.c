@@ -41,7 +41,9 @@ typedef enum {
     STATE_DYING, /* dead, killed or asked to end; its end is not reported yet */
 } State;
 
-typedef struct {
+typedef struct NativeKernel NativeKernel;
+
+struct NativeKernel {
     IpbKernel base;
     IpbLoop *loop;
     IpbForkserver *forkserver;
@@ -82,7 +84,10 @@ typedef struct {
     uint64_t input_in_process;
     IpbBranchedFunc branched; /* of a branch that is being made; or NULL */
     void *branched_data;
-} NativeKernel;
+    /* A branch that is to be parked when this kernel is ready; and in it, this kernel. Or NULL */
+    NativeKernel *awaiting, *awaited;
+    char *awaited_token; /* or NULL */
+};
 
 static const char *
 state_name(State state)
@@ -369,6 +374,46 @@ fail_branch(NativeKernel *kernel, IpyboxError code, const char *cause)
     g_steal_pointer (&kernel->branched)(NULL, error, kernel->branched_data);
 }
 
+/* The kernel takes over how far its forerunner has come. */
+static void
+continue_from(NativeKernel *branch, const NativeKernel *kernel)
+{
+    branch->base.last_cell = kernel->base.last_cell;
+    branch->first_cell = kernel->first_cell;
+    branch->last_count = kernel->last_count;
+}
+
+static NativeKernel *
+take_awaiting(NativeKernel *kernel)
+{
+    NativeKernel *branch = g_steal_pointer(&kernel->awaiting);
+    if (branch != NULL)
+        branch->awaited = NULL;
+    return branch;
+}
+
+static void make_process(NativeKernel *kernel, IpbProcess *forerunner,
+                         const IpbBranchOptions *branch);
+
+static void
+park_awaiting(NativeKernel *kernel)
+{
+    NativeKernel *branch = take_awaiting(kernel);
+    if (branch == NULL)
+        return;
+    const IpbBranchOptions options = {.kind = IPB_BRANCH_PARKED, .token = branch->awaited_token};
+    continue_from(branch, kernel);
+    make_process(branch, kernel->process, &options);
+}
+
+static void
+fail_awaiting(NativeKernel *kernel, const char *cause)
+{
+    NativeKernel *branch = take_awaiting(kernel);
+    if (branch != NULL)
+        fail_branch(branch, IPYBOX_ERROR_KERNEL_DIED, cause);
+}
+
 /* --- the process ------------------------------------------------------------------------------ */
 
 static void start_process(NativeKernel *kernel);
@@ -383,6 +428,7 @@ on_hello(void *data)
     if (kernel->branched == NULL)
         kernel->last_count = 0;
     report_branched(kernel);
+    park_awaiting(kernel);
     report_ready(kernel);
     if (is_ready(kernel))
         ipb_requests_send(kernel->requests, send_request, kernel);
@@ -602,6 +648,8 @@ on_process_end(const char *cause, void *data)
     kernel->first_cell = 0;
     set_state(kernel, STATE_STOPPED);
     fail_branch(kernel, branch_error, cause);
+    if (was_stopping || (was_starting && !is_restarting))
+        fail_awaiting(kernel, cause);
     if (kernel->cell != 0 && kernel->lost_cause != NULL) {
         lose_cell(kernel, kernel->lost_cause);
     } else if (is_cell_running(kernel)) {
@@ -623,7 +671,7 @@ on_process_end(const char *cause, void *data)
     /* A process that could not start takes the requests with it that waited for it. */
     ipb_requests_fail(kernel->requests, was_stopping || (was_starting && !is_restarting), cause);
     if (is_restarting || kernel->cell != 0 || kernel->is_ready_awaited ||
-        !ipb_requests_is_empty(kernel->requests))
+        kernel->awaiting != NULL || !ipb_requests_is_empty(kernel->requests))
         start_process(kernel);
     report_stopped(kernel);
 }
@@ -648,6 +696,7 @@ make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOption
         .init_timeout_ms = kernel->init_timeout_ms,
         .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
         .forerunner = forerunner,
+        .kind = branch != NULL ? branch->kind : IPB_BRANCH_LIVE,
         .forerunner_token = branch != NULL ? branch->token : NULL,
     };
     kernel->process = ipb_process_new(kernel->loop, kernel->forkserver, &options, &funcs, kernel);
@@ -856,7 +905,7 @@ static bool
 fork_kernel(IpbKernel *base, IpbKernel *branch_base, const IpbBranchOptions *options,
             IpbBranchedFunc func, void *data, GError **error)
 {
-    const NativeKernel *kernel = (const NativeKernel *) base;
+    NativeKernel *kernel = (NativeKernel *) base;
     NativeKernel *branch = (NativeKernel *) branch_base;
     g_return_val_if_fail(branch->process == NULL && branch->forkserver == kernel->forkserver,
                          false);
@@ -865,24 +914,62 @@ fork_kernel(IpbKernel *base, IpbKernel *branch_base, const IpbBranchOptions *opt
                             "a cell runs: a kernel can be branched between cells only");
         return false;
     }
-    if (kernel->state != STATE_IDLE) {
+    if (kernel->state != STATE_IDLE && options->kind != IPB_BRANCH_PARKED) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                             "there is no kernel process to branch: start it, or run a cell first");
         return false;
     }
-    branch->base.last_cell = base->last_cell;
-    branch->first_cell = kernel->first_cell;
-    branch->last_count = kernel->last_count;
     branch->branched = func;
     branch->branched_data = data;
+    if (kernel->state != STATE_IDLE) {
+        g_return_val_if_fail(kernel->awaiting == NULL, false);
+        kernel->awaiting = branch;
+        branch->awaited = kernel;
+        branch->awaited_token = g_strdup(options->token);
+        start_process(kernel);
+        return true;
+    }
+    continue_from(branch, kernel);
     make_process(branch, kernel->process, options);
     return true;
+}
+
+static void
+replace(IpbKernel *base, IpbKernel *branch_base)
+{
+    NativeKernel *kernel = (NativeKernel *) base;
+    NativeKernel *branch = (NativeKernel *) branch_base;
+    g_return_if_fail(kernel->cell == 0 && branch->state == STATE_IDLE && branch->cell == 0);
+    IpbProcess *before = kernel->process;
+    kernel->process = g_steal_pointer(&branch->process);
+    ipb_process_set_data(kernel->process, kernel);
+    ipb_process_set_paused(kernel->process, kernel->is_paused);
+    ipb_process_free(before);
+    ipb_requests_fail(kernel->requests, /* with_waiting= */ false, "the session was restored");
+    ipb_late_output_clear(&kernel->late);
+    kernel->late_size_at_start = 0;
+    kernel->first_cell = branch->first_cell;
+    kernel->last_count = branch->last_count;
+    set_state(branch, STATE_STOPPED);
+    set_state(kernel, STATE_IDLE);
+    schedule_turn(kernel);
+}
+
+static bool
+measure(const IpbKernel *base, uint64_t *ret_bytes)
+{
+    const NativeKernel *kernel = (const NativeKernel *) base;
+    return kernel->process != NULL && ipb_process_measure(kernel->process, ret_bytes);
 }
 
 static void
 free_kernel(IpbKernel *base)
 {
     NativeKernel *kernel = (NativeKernel *) base;
+    take_awaiting(kernel);
+    if (kernel->awaited != NULL)
+        take_awaiting(kernel->awaited);
+    g_free(kernel->awaited_token);
     ipb_process_free(kernel->process);
     ipb_requests_free(kernel->requests);
     ipb_forkserver_unref(kernel->forkserver);
@@ -915,6 +1002,8 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
         .report_late_output = report_late_output,
         .has_socket = has_socket,
         .fork = fork_kernel,
+        .replace = replace,
+        .measure = measure,
         .free = free_kernel,
     };
     NativeKernel *kernel = g_new0(NativeKernel, 1);

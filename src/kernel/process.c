@@ -4,10 +4,10 @@
  *
  * The states are FORKING (its sandbox, if it gets one, is made first), GREETING (`start` was sent),
  * READY, ENDING and ENDED. Each of the first three can be followed by ENDING: the process is known
- * to be dead, or was killed. Then two things are waited for: the collector delivers what is left of
- * the output, and the forkserver reports how the process died and that everything it started is
- * gone. A kill for a known cause waits for the collector only. An error during the start is the
- * process's end, with that cause.
+ * to be dead, or was killed. Then three things are waited for: the collector delivers what is left
+ * of the output, the forkserver reports how the process died and that everything it started is
+ * gone, and the sandbox has ended, if this was its last process. A kill for a known cause does not
+ * wait for the forkserver. An error during the start is the process's end, with that cause.
  */
 #include "kernel/process.h"
 
@@ -30,6 +30,7 @@
 #include "kernel/child-output.h"
 #include "kernel/marker.h"
 #include "kernel/output.h"
+#include "kernel/private-memory.h"
 #include "kernel/walls.h"
 #include "sandbox/sandbox.h"
 
@@ -37,7 +38,7 @@
 #define REPEATED_INTERRUPT (SIGRTMIN + 6)
 /* From the request for a fork to the fork. It includes the forkserver's start and its imports. */
 #define FORK_TIMEOUT_MS 180000
-/* From a death to the forkserver's report on how it happened. */
+/* From a death to the forkserver's report on how it happened, and to the end of the sandbox. */
 #define EXIT_WAIT_MS 2000
 /* From the request for a branch to the answer of its forerunner, whose page tables are copied. */
 #define BRANCH_TIMEOUT_MS 30000
@@ -80,7 +81,7 @@ struct IpbProcess {
     IpbPausableTimer init_timer;
     IpbTimer *fork_timer;
     IpbTimer *kill_timer; /* after shutdown, or the end of the wire: SIGKILL */
-    IpbTimer *exit_timer; /* ends the wait for the forkserver's report */
+    IpbTimer *exit_timer; /* ends the wait for the forkserver's report and for the sandbox */
     IpbTimer *end_timer;
     char *cause;      /* known here; it takes precedence */
     char *exit_cause; /* of the forkserver's report */
@@ -95,6 +96,7 @@ struct IpbProcess {
     IpbProcess *forerunner;            /* borrowed, until it has answered; or NULL */
     uint64_t branch;                   /* its number there */
     int wire_fd, stdout_fd, stderr_fd; /* our ends, until it is adopted; or -1 */
+    IpbBranchKind kind;
     char **warnings;
     bool is_refused;
 };
@@ -120,17 +122,25 @@ on_end_timer(void *data)
 static void
 check_end(IpbProcess *process)
 {
-    if (process->state == IPB_PROCESS_ENDING && process->is_finished &&
+    if (process->state == IPB_PROCESS_ENDING && process->is_finished && process->walls == NULL &&
         (process->is_exited || !process->waits_for_exit) && process->end_timer == NULL)
         process->end_timer = ipb_timer_new(process->loop, 0, on_end_timer, process);
 }
 
-/* The last process takes the sandbox and what is in it with it. */
 static void
 leave_walls(IpbProcess *process)
 {
     if (process->walls != NULL)
-        ipb_walls_leave(g_steal_pointer(&process->walls), process, process->id);
+        ipb_walls_leave(g_steal_pointer(&process->walls), process,
+                        process->kind == IPB_BRANCH_PARKED ? 0 : process->id);
+}
+
+/* The last process takes the sandbox and what is in it with it, and waits for that. */
+static void
+end_walls(IpbProcess *process)
+{
+    if (process->walls != NULL && !ipb_walls_end(process->walls))
+        leave_walls(process);
 }
 
 static void
@@ -192,6 +202,8 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
 {
     if (process->state >= IPB_PROCESS_ENDING) {
         process->waits_for_exit = process->waits_for_exit && waits_for_exit;
+        if (!process->waits_for_exit)
+            end_walls(process);
         check_end(process);
         return;
     }
@@ -211,8 +223,8 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
             set_cause(process, failure->message);
     }
     if (!process->is_walls_child || !waits_for_exit || process->is_exited)
-        leave_walls(process);
-    if (waits_for_exit)
+        end_walls(process);
+    if (waits_for_exit || process->walls != NULL)
         process->exit_timer = ipb_timer_new(process->loop, EXIT_WAIT_MS, on_exit_timer, process);
     if (process->output != NULL)
         ipb_output_finish(process->output, with_frames);
@@ -265,7 +277,8 @@ on_exit_report(int wait_status, const char *cause, void *data)
     if (process->pidfd >= 0)
         ipb_pidfd_signal(process->pidfd, SIGKILL, NULL);
     end_process(process, /* with_frames= */ true, /* waits_for_exit= */ true);
-    leave_walls(process);
+    end_walls(process);
+    check_end(process);
 }
 
 /* --- callbacks of the collector --------------------------------------------------------------- */
@@ -284,6 +297,8 @@ on_hello(IpbProcess *process)
         return;
     process->state = IPB_PROCESS_READY;
     ipb_pausable_timer_unset(&process->init_timer);
+    if (process->kind == IPB_BRANCH_RESTORED && process->walls != NULL)
+        ipb_walls_reach(process->walls, process->sandboxing.data);
     process->funcs.on_hello(process->data);
 }
 
@@ -431,7 +446,9 @@ on_branched(IpbProcess *process, const IpbMessage *message)
         refuse_branch(branch, (const char *const *) message->texts);
         return;
     }
-    branch->warnings = g_strdupv(message->texts);
+    /* What a parked copy lacks, its branches lack, too. */
+    branch->warnings =
+        g_strdupv(process->kind == IPB_BRANCH_PARKED ? process->warnings : message->texts);
     if (branch->walls != NULL) {
         g_autoptr(GError) error = NULL;
         if (!ipb_walls_adopt(branch->walls, branch, (pid_t) message->branch_pid, &error))
@@ -567,11 +584,14 @@ forget_start(IpbProcess *process)
     g_clear_pointer(&process->cwd, g_free);
 }
 
+/* A parked copy runs nothing that could be started: it says hello by itself. */
 static bool
 send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
 {
     if (getrandom(key, IPB_MARKER_KEY_SIZE, 0) != IPB_MARKER_KEY_SIZE)
         return ipb_error_set_errno(error, errno, "cannot get random bytes");
+    if (process->kind == IPB_BRANCH_PARKED)
+        return true;
     char key_text[2 * IPB_MARKER_KEY_SIZE + 1];
     for (int i = 0; i < IPB_MARKER_KEY_SIZE; i++)
         snprintf(key_text + 2 * i, 3, "%02x", key[i]);
@@ -694,10 +714,15 @@ static void
 on_walls_end(const char *cause, void *data)
 {
     IpbProcess *process = data;
-    if (process->fork == NULL && process->pid == 0)
+    bool is_ending = process->state >= IPB_PROCESS_ENDING;
+    /* Pid 1, which has not reported the end of a child of its own, cannot do so any more. */
+    bool is_unreported = process->is_walls_child && !process->is_exited;
+    if (!is_ending && process->fork == NULL && process->pid == 0)
         fail_start(process, cause);
-    else /* the end of its pid namespace has killed it */
-        ipb_process_kill(process, cause);
+    else if (!is_ending || is_unreported)
+        ipb_process_kill(process, cause); /* the end of its pid namespace has killed it */
+    leave_walls(process);
+    check_end(process);
 }
 
 static void
@@ -813,10 +838,12 @@ make_channels(IpbProcess *branch, int ret_theirs[3], GError **error)
 
 /* Descriptors can only be sent if no frame waits to be written. */
 static bool
-send_branch(IpbProcess *forerunner, const char *token, const int theirs[3], GError **error)
+send_branch(IpbProcess *forerunner, IpbBranchKind kind, const char *token, const int theirs[3],
+            GError **error)
 {
     size_t size;
-    g_autofree char *frame = ipb_message_build_branch(++forerunner->last_branch, token, &size);
+    g_autofree char *frame =
+        ipb_message_build_branch(kind, ++forerunner->last_branch, token, &size);
     if (ipb_write_queue_size(forerunner->write_queue) > 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel does not read: try again");
         return false;
@@ -832,7 +859,7 @@ ask_forerunner(IpbProcess *branch, IpbProcess *forerunner, const char *token, GE
 {
     int theirs[3] = {-1, -1, -1};
     bool is_sent = forerunner->state == IPB_PROCESS_READY && make_channels(branch, theirs, error) &&
-                   send_branch(forerunner, token, theirs, error);
+                   send_branch(forerunner, branch->kind, token, theirs, error);
     for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++)
         ipb_fd_close(&theirs[i]);
     if (!is_sent)
@@ -854,7 +881,10 @@ start_branch(IpbProcess *branch, const IpbProcessOptions *options)
         fail_start(branch, error != NULL ? error->message : "the kernel has ended");
     } else if (forerunner->walls != NULL) {
         branch->walls = forerunner->walls;
-        ipb_walls_join(branch->walls, options->sandbox->data, &walls_funcs, branch);
+        branch->sandboxing = *options->sandbox;
+        ipb_walls_join(branch->walls, &walls_funcs, branch);
+        if (branch->kind == IPB_BRANCH_LIVE)
+            ipb_walls_reach(branch->walls, branch->sandboxing.data);
     }
 }
 
@@ -875,6 +905,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->seed = options->seed;
     process->rules = options->rules;
     process->init_timeout_ms = options->init_timeout_ms;
+    process->kind = options->kind;
     process->pidfd = process->write_fd = process->new_pipes[0] = process->new_pipes[1] = -1;
     process->wire_fd = process->stdout_fd = process->stderr_fd = -1;
     process->branches = g_ptr_array_new();
@@ -884,6 +915,18 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     else
         start(process, options->sandbox);
     return process;
+}
+
+void
+ipb_process_set_data(IpbProcess *process, void *data)
+{
+    process->data = data;
+}
+
+bool
+ipb_process_measure(const IpbProcess *process, uint64_t *ret_bytes)
+{
+    return process->state == IPB_PROCESS_READY && ipb_private_memory(process->pid, ret_bytes);
 }
 
 const char *const *

@@ -26,6 +26,7 @@ typedef struct {
      * it has the state of it, and its environment, directory and path, but for variables that
      * differ in env */
     IpbProcess *forerunner;
+    IpbBranchKind kind;
     const char *forerunner_token; /* see IpbBranchOptions; or NULL */
 } IpbProcessOptions;
 
@@ -54,6 +55,11 @@ IpbProcess *ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver,
 const char *const *ipb_process_warnings(const IpbProcess *process);
 /* The process does not exist because its forerunner refused to be branched. */
 bool ipb_process_is_refused(const IpbProcess *process);
+/* From now on its functions get @data. */
+void ipb_process_set_data(IpbProcess *process, void *data);
+/* How much memory it shares with no other process; false if there is no process, or the system does
+ * not say it. */
+bool ipb_process_measure(const IpbProcess *process, uint64_t *ret_bytes);
 /* Sends a cell's code to a process that is ready. What is in its pipes now is late output. */
 bool ipb_process_execute(IpbProcess *process, uint64_t cell, const IpbKernelCode *code,
                          GError **error);
@@ -71,7 +77,8 @@ void ipb_process_interrupt(IpbProcess *process, bool is_repetition);
 /* Asks the process to end in order, and kills it after @grace_ms. on_end comes when everything that
  * it started is gone, too. */
 void ipb_process_shut_down(IpbProcess *process, unsigned grace_ms, const char *cause);
-/* Sends SIGKILL. on_end follows with this @cause, without waiting for anything. */
+/* Sends SIGKILL. on_end follows with this @cause. It waits for nothing but the sandbox of which
+ * this was the last process. */
 void ipb_process_kill(IpbProcess *process, const char *cause);
 /* See base/descendants.h; false before its fork and after its end. */
 bool ipb_process_has_socket(const IpbProcess *process, uint64_t inode);

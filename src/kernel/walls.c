@@ -197,9 +197,14 @@ ipb_walls_new(IpbLoop *loop, const IpbSandboxPlan *plan, const IpbKernelSandboxF
 }
 
 void
-ipb_walls_join(IpbWalls *walls, void *owner, const IpbWallsFuncs *funcs, void *data)
+ipb_walls_join(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data)
 {
     add_member(walls, funcs, data);
+}
+
+void
+ipb_walls_reach(IpbWalls *walls, void *owner)
+{
     if (walls->reach != NULL)
         walls->sandboxing.join(walls->reach, owner);
 }
@@ -215,6 +220,12 @@ ipb_walls_adopt(IpbWalls *walls, void *data, pid_t pid, GError **error)
     }
     member->pid = pid;
     return ipb_sandbox_adopt(walls->sandbox, pid, error);
+}
+
+bool
+ipb_walls_end(IpbWalls *walls)
+{
+    return walls->members->len == 1 && ipb_sandbox_kill(walls->sandbox);
 }
 
 void

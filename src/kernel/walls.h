@@ -26,14 +26,20 @@ typedef struct {
 IpbWalls *ipb_walls_new(IpbLoop *loop, const IpbSandboxPlan *plan,
                         const IpbKernelSandboxFuncs *sandboxing, const IpbWallsFuncs *funcs,
                         void *data, GError **error);
-/* Adds a member, @data. @owner: of the sandboxes of its later processes; it can reach from now on
- * what the first member can reach. */
-void ipb_walls_join(IpbWalls *walls, void *owner, const IpbWallsFuncs *funcs, void *data);
+/* Adds a member, @data. */
+void ipb_walls_join(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data);
+/* @owner: of the sandboxes of a member's later processes; it can reach from now on what the first
+ * member can reach. */
+void ipb_walls_reach(IpbWalls *walls, void *owner);
 /* @pid: of the member's process, as it is known inside. It must be a child of pid 1. on_adopted
  * follows, or on_end. */
 bool ipb_walls_adopt(IpbWalls *walls, void *data, pid_t pid, GError **error);
-/* Removes a member. The last one kills what is inside. If there are others, kills what has the
- * kernel @id in its environment (0: none has). */
+/* If the only member is left, kills what is inside, so that it can wait: on_end follows, and it
+ * leaves then. Returns false if it has to leave now: there are others, or the sandbox is not ready
+ * or has ended. */
+bool ipb_walls_end(IpbWalls *walls);
+/* Removes a member. The last one kills what is inside, without waiting. If there are others, kills
+ * what has the kernel @id in its environment (0: none has). */
 void ipb_walls_leave(IpbWalls *walls, void *data, int64_t id);
 /* Borrowed. */
 IpbSandbox *ipb_walls_sandbox(const IpbWalls *walls);

@@ -35,6 +35,8 @@ typedef enum {
     IPB_FRAME_PIPES = 6,
     IPB_FRAME_COMM_TO_KERNEL = 7,
     IPB_FRAME_BRANCH = 8,
+    IPB_FRAME_PARK = 9,
+    IPB_FRAME_RESTORE = 10,
     /* from the kernel */
     IPB_FRAME_HELLO = 64,
     IPB_FRAME_DISPLAY = 65,

@@ -16,7 +16,7 @@
 struct IpyboxResult {
     IpyboxStatus status;
     char *text;
-    bool is_truncated;
+    bool is_truncated, is_undone;
     char **images;
     char **notices;
     GPtrArray *violations;                      /* texts, and the NULL at the end */
@@ -113,6 +113,7 @@ finish(IpbLibCollector *collector, const IpbEvent *done)
     g_ptr_array_add(result->violations, NULL);
     result->message = g_strdup(done->text);
     result->execution_count = done->execution_count;
+    result->is_undone = done->is_undone;
     g_autofree char *text = ipb_cell_text_get(collector->text);
     result->text = ipb_lib_make_valid(text, strlen(text));
     if (result->text == NULL)
@@ -165,6 +166,13 @@ ipybox_result_get_text(const IpyboxResult *result)
 {
     g_return_val_if_fail(result != NULL, NULL);
     return result->text;
+}
+
+gboolean
+ipybox_result_is_undone(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, FALSE);
+    return result->is_undone;
 }
 
 gboolean

@@ -247,6 +247,7 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .approval_rules = options->approval_rules,
         .audit_log = options->audit_log,
         .record = options->record,
+        .undo = options->undo,
         .approval_timeout_ms = options->approval_timeout_ms,
         .on_approval = options->on_approval != NULL ? on_approval : NULL,
         .on_approval_withdrawn = options->on_withdrawn != NULL ? on_withdrawn : NULL,
@@ -282,6 +283,25 @@ set_closed(GError **error)
     g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the runtime is closed");
 }
 
+/* A session without a core. Of @options, it has the callbacks and whether it registers servers. */
+static IpyboxSession *
+make_session(IpyboxRuntime *runtime, const IpyboxSessionOptions *options)
+{
+    IpyboxSession *session = g_new0(IpyboxSession, 1);
+    session->references = 1;
+    session->runtime = runtime;
+    session->context = g_main_context_ref(runtime->context);
+    session->on_approval = options->on_approval;
+    session->on_withdrawn = options->on_withdrawn;
+    session->on_event = options->on_event;
+    session->on_log = options->on_log;
+    session->user_data = options->user_data;
+    session->can_register = options->sandbox == IPYBOX_SANDBOX_OFF || options->register_servers;
+    session->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_call_unref);
+    session->approvals = g_ptr_array_new();
+    return session;
+}
+
 IpyboxSession *
 ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, GError **error)
 {
@@ -295,18 +315,7 @@ ipybox_session_new(IpyboxRuntime *runtime, const IpyboxSessionOptions *options, 
         set_closed(error);
         return NULL;
     }
-    IpyboxSession *session = g_new0(IpyboxSession, 1);
-    session->references = 1;
-    session->runtime = runtime;
-    session->context = g_main_context_ref(runtime->context);
-    session->on_approval = options->on_approval;
-    session->on_withdrawn = options->on_withdrawn;
-    session->on_event = options->on_event;
-    session->on_log = options->on_log;
-    session->user_data = options->user_data;
-    session->can_register = options->sandbox == IPYBOX_SANDBOX_OFF || options->register_servers;
-    session->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_call_unref);
-    session->approvals = g_ptr_array_new();
+    IpyboxSession *session = make_session(runtime, options);
     session->core = make_core(session, options, error);
     if (session->core != NULL && runtime->is_closed) { /* by on_log, or it was freed */
         g_clear_pointer(&session->core, ipb_session_free);
@@ -501,6 +510,7 @@ ipybox_session_execute_async(IpyboxSession *session, const char *code,
         .stores_history = true,
         .allows_input = options->allow_input && options->on_event != NULL,
         .input_timeout_ms = options->input_timeout_ms,
+        .undoes_on_error = options->undo_on_error,
     };
     start_cell(session, call, code, &cell_options, cancellable);
 }
@@ -1160,22 +1170,19 @@ check_fork_options(const IpyboxForkOptions *options, GError **error)
     return false;
 }
 
-/* A session without a core. */
 static IpyboxSession *
 new_branch(const IpyboxSession *session, const IpyboxForkOptions *options)
 {
-    IpyboxSession *branch = g_new0(IpyboxSession, 1);
-    branch->references = 1;
-    branch->runtime = session->runtime;
-    branch->context = g_main_context_ref(session->context);
-    branch->on_approval = session->on_approval;
-    branch->on_withdrawn = session->on_withdrawn;
-    branch->on_event = session->on_event;
-    branch->on_log = session->on_log;
-    branch->user_data = options->user_data;
-    branch->can_register = session->can_register;
-    branch->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_call_unref);
-    branch->approvals = g_ptr_array_new();
+    const IpyboxSessionOptions same = {
+        .on_approval = session->on_approval,
+        .on_withdrawn = session->on_withdrawn,
+        .on_event = session->on_event,
+        .on_log = session->on_log,
+        .user_data = options->user_data,
+        .sandbox = IPYBOX_SANDBOX_ON,
+        .register_servers = session->can_register,
+    };
+    IpyboxSession *branch = make_session(session->runtime, &same);
     branch->workspace = g_strdup(session->workspace);
     return branch;
 }
@@ -1185,6 +1192,7 @@ start_fork(IpyboxSession *session, IpyboxSession *branch, const IpyboxForkOption
            IpbCall *call, GError **error)
 {
     const IpbSessionForkOptions core_options = {
+        .checkpoint = options->checkpoint,
         .seed = options->seed,
         .has_seed = options->seed >= 0,
         .on_approval = branch->on_approval != NULL ? on_approval : NULL,
@@ -1259,6 +1267,171 @@ ipybox_session_get_warnings(IpyboxSession *session)
     static const char *const NONE[] = {NULL};
     g_return_val_if_fail(session != NULL, NULL);
     return session->warnings != NULL ? (const char *const *) session->warnings : NONE;
+}
+
+/* --- checkpoints ----------------------------------------------------------------------------- */
+
+static void
+on_checkpoint_made(uint64_t id, const GError *error, void *data)
+{
+    IpbCall *call = data;
+    if (error != NULL)
+        ipb_call_return_copy(call, error);
+    else
+        ipb_call_return(call, g_memdup2(&id, sizeof id), g_free);
+    forget_call(call->owner, call);
+}
+
+void
+ipybox_session_checkpoint_async(IpyboxSession *session, const char *name,
+                                GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_checkpoint_async, callback, user_data);
+    g_autoptr(GError) error = NULL;
+    if (!begin_call(session, call) ||
+        ipb_session_checkpoint(session->core, name, on_checkpoint_made, call, &error))
+        return;
+    ipb_call_return_copy(call, error);
+    forget_call(session, call);
+}
+
+uint64_t
+ipybox_session_checkpoint_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    g_autofree uint64_t *id = ipb_call_finish(result, ipybox_session_checkpoint_async, error);
+    return id != NULL ? *id : 0;
+}
+
+uint64_t
+ipybox_session_checkpoint(IpyboxSession *session, const char *name, GError **error)
+{
+    g_return_val_if_fail(session != NULL, 0);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return 0;
+    ipybox_session_checkpoint_async(session, name, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_checkpoint_finish(NULL, result, error);
+}
+
+static void
+on_restored(const GError *error, void *data)
+{
+    IpbCall *call = data;
+    if (error != NULL)
+        ipb_call_return_copy(call, error);
+    else
+        ipb_call_return(call, GINT_TO_POINTER(TRUE), NULL);
+    forget_call(call->owner, call);
+}
+
+void
+ipybox_session_restore_async(IpyboxSession *session, uint64_t checkpoint,
+                             GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_restore_async, callback, user_data);
+    g_autoptr(GError) error = NULL;
+    if (!begin_call(session, call) ||
+        ipb_session_restore(session->core, checkpoint, on_restored, call, &error))
+        return;
+    ipb_call_return_copy(call, error);
+    forget_call(session, call);
+}
+
+gboolean
+ipybox_session_restore_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_restore_async, error) != NULL;
+}
+
+gboolean
+ipybox_session_restore(IpyboxSession *session, uint64_t checkpoint, GError **error)
+{
+    g_return_val_if_fail(session != NULL, FALSE);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return FALSE;
+    ipybox_session_restore_async(session, checkpoint, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_restore_finish(NULL, result, error);
+}
+
+void
+ipybox_session_undo_async(IpyboxSession *session, unsigned n, GAsyncReadyCallback callback,
+                          gpointer user_data)
+{
+    g_return_if_fail(session != NULL);
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_undo_async, callback, user_data);
+    g_autoptr(GError) error = NULL;
+    if (!begin_call(session, call) || ipb_session_undo(session->core, n, on_restored, call, &error))
+        return;
+    ipb_call_return_copy(call, error);
+    forget_call(session, call);
+}
+
+gboolean
+ipybox_session_undo_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_undo_async, error) != NULL;
+}
+
+gboolean
+ipybox_session_undo(IpyboxSession *session, unsigned n, GError **error)
+{
+    g_return_val_if_fail(session != NULL, FALSE);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return FALSE;
+    ipybox_session_undo_async(session, n, ipb_block_on_ready, &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_undo_finish(NULL, result, error);
+}
+
+gboolean
+ipybox_session_drop_checkpoint(IpyboxSession *session, uint64_t checkpoint, GError **error)
+{
+    g_return_val_if_fail(session != NULL, FALSE);
+    if (is_open(session))
+        return ipb_checkpoints_drop(ipb_session_checkpoints(session->core), checkpoint, error);
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the session is closed");
+    return FALSE;
+}
+
+uint64_t *
+ipybox_session_list_checkpoints(IpyboxSession *session, size_t *n)
+{
+    g_return_val_if_fail(session != NULL && n != NULL, NULL);
+    *n = 0;
+    if (!is_open(session))
+        return NULL;
+    g_autoptr(GArray) list = ipb_checkpoints_list(ipb_session_checkpoints(session->core));
+    uint64_t *ids = g_new(uint64_t, list->len);
+    for (guint i = 0; i < list->len; i++)
+        ids[i] = g_array_index(list, IpbCheckpointInfo, i).id;
+    *n = list->len;
+    return ids;
+}
+
+gboolean
+ipybox_session_get_checkpoint(IpyboxSession *session, uint64_t checkpoint,
+                              IpyboxCheckpointInfo *info)
+{
+    g_return_val_if_fail(session != NULL && info != NULL, FALSE);
+    IpbCheckpointInfo own;
+    if (info->version != IPYBOX_CHECKPOINT_INFO_VERSION || !is_open(session) ||
+        !ipb_checkpoints_get(ipb_session_checkpoints(session->core), checkpoint, &own))
+        return FALSE;
+    info->name = own.name;
+    info->created_us = own.created_us;
+    info->private_bytes = own.private_bytes;
+    info->warnings = own.warnings;
+    info->lost = own.lost_cause;
+    return TRUE;
 }
 
 /* --- for the runtime ------------------------------------------------------------------------- */

@@ -57,6 +57,7 @@ typedef struct {
 
     /* As the functions of sandbox.h. */
     bool (*is_weaker)(const IpbSandbox *sandbox);
+    bool (*kill)(IpbSandbox *sandbox);
     void (*signal)(IpbSandbox *sandbox, int signal_number);
     const GError *(*failure)(const IpbSandbox *sandbox);
     char *(*describe_limit)(const IpbSandbox *sandbox, int wait_status);

@@ -160,6 +160,7 @@ const IpbNameRow IPB_NAME_TABLE[] = {
     REFUSED(".crush.json", "the agent starts servers that it names"),
     REFUSED(".aider.conf.yml", "the agent runs commands that it names"),
     REFUSED(".srt-settings.json", "it says what commands in sandboxes may do"),
+    REFUSED("sandbox-config.json", "ipybox's plugins take from it what sandboxes may do"),
     /* editors */
     REFUSED(".vscode/**", "the editor runs what its settings name"),
     REFUSED(".idea/**", "the editor runs what its settings name"),

@@ -23,6 +23,12 @@ ipb_sandbox_free(IpbSandbox *sandbox)
 }
 
 bool
+ipb_sandbox_kill(IpbSandbox *sandbox)
+{
+    return IPB_SANDBOX_BACKEND.kill(sandbox);
+}
+
+bool
 ipb_sandbox_is_weaker(const IpbSandbox *sandbox)
 {
     return IPB_SANDBOX_BACKEND.is_weaker(sandbox);

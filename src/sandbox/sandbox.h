@@ -69,8 +69,11 @@ typedef struct {
 
 /* Errors that are found at once; others come by on_end. */
 IpbSandbox *ipb_sandbox_new(IpbLoop *loop, const IpbSandboxOptions *options, GError **error);
-/* Kills everything inside. */
+/* Kills everything inside, and does not wait until it is gone: the loop's main context reaps it. */
 void ipb_sandbox_free(IpbSandbox *sandbox);
+/* Kills everything inside; on_end follows. Returns false before on_ready and after on_end: then it
+ * can only be freed. */
+bool ipb_sandbox_kill(IpbSandbox *sandbox);
 /* Is it the weaker one? Known from on_ready on. */
 bool ipb_sandbox_is_weaker(const IpbSandbox *sandbox);
 /* To the command's process group. Does nothing before on_ready. */

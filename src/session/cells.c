@@ -44,6 +44,11 @@ typedef struct {
     bool is_cancelled;
     bool is_interrupted;
     bool is_reset; /* while it ran: its kernel is ended on purpose */
+    bool undoes_on_error, is_undone;
+    /* While it is being undone: how it ended. */
+    IpbCellStatus status;
+    char *end_text;
+    int64_t execution_count;
     unsigned n_violations;
     /* Its clock. */
     unsigned timeout_ms;
@@ -78,8 +83,13 @@ struct IpbCells {
     bool has_rich_client;
     IpbEventFunc late_func; /* or NULL */
     void *late_data;
-    uint64_t last_number;
-    unsigned n_holds;    /* cells wait until all are released */
+    uint64_t last_number, last_run;
+    unsigned n_holds;             /* cells wait until all are released */
+    const IpbCellUndoFuncs *undo; /* or NULL */
+    void *undo_data;
+    uint64_t preparing;  /* the first cell that waits: it is being prepared; 0: none */
+    uint64_t prepared;   /* the cell that can run */
+    bool is_undoing;     /* the current cell has ended */
     GQueue kept_notices; /* char *: for the next cell */
     IpbTimer *start_timer;
     bool is_awaiting_approval;
@@ -105,6 +115,7 @@ new_cell(IpbCells *cells, const char *code, const IpbCellOptions *options, IpbEv
         options->input_timeout_ms > 0 ? options->input_timeout_ms : INPUT_TIMEOUT_MS;
     cell->parent = g_strdup(options->parent);
     cell->comm = options->comm != NULL ? g_bytes_ref(options->comm) : NULL;
+    cell->undoes_on_error = options->undoes_on_error;
     cell->timeout_ms = options->timeout_ms;
     cell->left_us = (int64_t) options->timeout_ms * 1000;
     cell->on_event = on_event;
@@ -122,6 +133,7 @@ free_cell(Cell *cell)
     g_free(cell->code);
     g_free(cell->user_expressions);
     g_free(cell->parent);
+    g_free(cell->end_text);
     g_clear_pointer(&cell->comm, g_bytes_unref);
     g_free(cell);
 }
@@ -226,7 +238,7 @@ pause_clock(Cell *cell)
 static void
 update_clock(Cell *cell)
 {
-    if (cell->is_timed_out)
+    if (cell->is_timed_out || cell->cells->is_undoing)
         return;
     if (cell->cells->is_awaiting_approval || cell->input != 0)
         pause_clock(cell);
@@ -278,6 +290,7 @@ end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *eve
                          .status = status,
                          .text = text,
                          .execution_count = event != NULL ? event->execution_count : 0,
+                         .is_undone = cell->is_undone,
                          .user_expressions = event != NULL ? event->user_expressions : NULL,
                          .payload = event != NULL ? event->payload : NULL,
                      });
@@ -506,6 +519,53 @@ report_lost_state(const IpbCells *cells, const Cell *cell, const IpbEvent *event
 }
 
 static void
+report_not_undone(Cell *cell, const char *problem)
+{
+    g_autofree char *notice = g_strdup_printf("the cell was not undone: %s", problem);
+    send_notice(cell, notice);
+}
+
+/* A cell that failed is current until its changes are undone. */
+static bool
+begin_undo(IpbCells *cells, Cell *cell, IpbCellStatus status, const char *text,
+           const IpbEvent *event)
+{
+    g_autofree char *problem = NULL;
+    if (!cell->undoes_on_error || status == IPB_CELL_OK || cell->is_reset || cells->is_closed ||
+        cells->undo == NULL)
+        return false;
+    pause_clock(cell);
+    if (!cells->undo->undo(cell->number, &problem, cells->undo_data)) {
+        if (problem != NULL)
+            report_not_undone(cell, problem);
+        return false;
+    }
+    cells->is_undoing = true;
+    cell->status = status;
+    cell->end_text = g_strdup(text);
+    cell->execution_count = event->execution_count;
+    return true;
+}
+
+void
+ipb_cells_undone(IpbCells *cells, const char *problem)
+{
+    Cell *cell = g_steal_pointer(&cells->current);
+    cells->is_undoing = false;
+    cell->is_undone = problem == NULL;
+    if (problem != NULL)
+        report_not_undone(cell, problem);
+    else
+        send_notice(cell, "the cell failed and was undone: the state is as it was before it");
+    const IpbEvent event = {.execution_count = cell->execution_count};
+    uint64_t number = cell->number;
+    g_autofree char *text = g_steal_pointer(&cell->end_text);
+    end_cell(cell, cell->status, text, &event);
+    cells->undo->end(number, cells->undo_data);
+    start_next_cell(cells);
+}
+
+static void
 on_done(IpbCells *cells, const IpbEvent *event)
 {
     Cell *cell = cells->current;
@@ -516,6 +576,8 @@ on_done(IpbCells *cells, const IpbEvent *event)
         ipb_approvals_cancel_all(cells->approvals);
     if (cells->sandboxing != NULL)
         ipb_sandboxing_report_denials(cells->sandboxing); /* they are this cell's */
+    if (begin_undo(cells, cell, status, text, event))
+        return;
     cells->current = NULL;
     if (event->is_cwd_reset && cells->working_dir != NULL) {
         g_autofree char *notice =
@@ -523,7 +585,10 @@ on_done(IpbCells *cells, const IpbEvent *event)
         send_event(cell, &(IpbEvent){.type = IPB_EVENT_NOTICE, .text = notice, .is_in_text = true});
     }
     report_lost_state(cells, cell, event);
+    uint64_t number = cell->number;
     end_cell(cell, status, text, event);
+    if (cells->undo != NULL)
+        cells->undo->end(number, cells->undo_data);
     start_next_cell(cells);
 }
 
@@ -629,14 +694,42 @@ ipb_cells_report_late_output(IpbCells *cells)
 
 /* --- the queue -------------------------------------------------------------------------------- */
 
+/* The cell runs although it cannot be undone. */
+static void
+keep_problem(IpbCells *cells, const char *problem)
+{
+    g_autofree char *notice = g_strdup_printf("this cell cannot be undone: %s", problem);
+    keep_notice(cells, notice);
+}
+
+/* Whether the cell can run now. */
+static bool
+prepare(IpbCells *cells, const Cell *cell)
+{
+    g_autofree char *problem = NULL;
+    if (cells->undo == NULL || cells->prepared == cell->number || cell->comm != NULL)
+        return true;
+    if (cells->undo->prepare(cell->number, cells->last_run, cell->undoes_on_error, &problem,
+                             cells->undo_data)) {
+        cells->preparing = cell->number;
+        return false;
+    }
+    if (problem != NULL)
+        keep_problem(cells, problem);
+    return true;
+}
+
 static void
 start_next_cell(IpbCells *cells)
 {
-    while (cells->current == NULL && !cells->is_closed && cells->n_holds == 0) {
-        Cell *cell = g_queue_pop_head(&cells->waiting);
-        if (cell == NULL)
+    while (cells->current == NULL && !cells->is_closed && cells->n_holds == 0 &&
+           cells->preparing == 0) {
+        Cell *cell = g_queue_peek_head(&cells->waiting);
+        if (cell == NULL || !prepare(cells, cell))
             return;
+        g_queue_pop_head(&cells->waiting);
         cells->current = cell;
+        cells->last_run = cell->number;
         record_cell(cell);
         g_autoptr(GError) error = NULL;
         IpbKernelCode code = {
@@ -654,6 +747,25 @@ start_next_cell(IpbCells *cells)
         cells->current = NULL;
         end_cell(cell, IPB_CELL_LOST, error->message, NULL);
     }
+}
+
+void
+ipb_cells_prepared(IpbCells *cells, const char *problem)
+{
+    /* If it was cancelled since, another one is the first. */
+    cells->prepared = cells->preparing;
+    cells->preparing = 0;
+    const Cell *first = g_queue_peek_head(&cells->waiting);
+    if (problem != NULL && first != NULL && first->number == cells->prepared)
+        keep_problem(cells, problem);
+    start_next_cell(cells);
+}
+
+void
+ipb_cells_set_undo(IpbCells *cells, const IpbCellUndoFuncs *funcs, void *data)
+{
+    cells->undo = funcs;
+    cells->undo_data = data;
 }
 
 static void
@@ -719,6 +831,8 @@ bool
 ipb_cells_cancel(IpbCells *cells, uint64_t number)
 {
     if (cells->current != NULL && cells->current->number == number) {
+        if (cells->is_undoing) /* it has ended */
+            return true;
         cells->current->is_cancelled = true;
         interrupt_current(cells);
         return true;
@@ -737,7 +851,7 @@ ipb_cells_cancel(IpbCells *cells, uint64_t number)
 void
 ipb_cells_interrupt(IpbCells *cells)
 {
-    if (cells->current == NULL)
+    if (cells->current == NULL || cells->is_undoing)
         return;
     cells->current->is_interrupted = true;
     interrupt_current(cells);
@@ -756,6 +870,7 @@ ipb_cells_reset(IpbCells *cells)
 {
     if (cells->current != NULL)
         cells->current->is_reset = true;
+    cells->prepared = 0;
     drop_waiting(cells, "the session was reset");
 }
 

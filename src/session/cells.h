@@ -17,6 +17,19 @@
 
 typedef struct IpbCells IpbCells;
 
+/* What can undo cells. */
+typedef struct {
+    /* A cell is about to run; @last_run: the last one that ran. True: ipb_cells_prepared() follows,
+     * and the cell waits for it. False: it runs now; with a *@ret_problem, which the caller frees,
+     * it cannot be undone. */
+    bool (*prepare)(uint64_t cell, uint64_t last_run, bool undoes_on_error, char **ret_problem,
+                    void *data);
+    /* The cell has failed and is to be undone. True: ipb_cells_undone() follows. Else see above. */
+    bool (*undo)(uint64_t cell, char **ret_problem, void *data);
+    /* The cell has ended. */
+    void (*end)(uint64_t cell, void *data);
+} IpbCellUndoFuncs;
+
 typedef struct {
     /* those of the session's calls, which end with the cell; borrowed */
     IpbApprovals *approvals;
@@ -53,6 +66,9 @@ typedef struct {
     const char *parent;
     /* a message of the client's comm instead of code; see kernel/kernel.h. NULL: none */
     GBytes *comm;
+    /* a cell that does not end with OK leaves the state as it was before it; DONE says whether that
+     * is so (is_undone) */
+    bool undoes_on_error;
 } IpbCellOptions;
 
 IpbCells *ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options);
@@ -64,6 +80,12 @@ void ipb_cells_continue(IpbCells *cells, const IpbCells *forerunner);
 bool ipb_cells_is_idle(const IpbCells *cells);
 /* What runs the cells; borrowed. Its events must go to ipb_cells_on_kernel_event(). */
 void ipb_cells_set_kernel(IpbCells *cells, IpbKernel *kernel);
+/* From now on cells are given to these functions, with @data, before they run. */
+void ipb_cells_set_undo(IpbCells *cells, const IpbCellUndoFuncs *funcs, void *data);
+/* The cell that waits runs now. @problem: why it cannot be undone; NULL: it can. */
+void ipb_cells_prepared(IpbCells *cells, const char *problem);
+/* The cell that failed ends now. @problem: why it was not undone; NULL: it was. */
+void ipb_cells_undone(IpbCells *cells, const char *problem);
 /* An IpbEventFunc; @data: the cells. */
 void ipb_cells_on_kernel_event(const IpbEvent *event, void *data);
 

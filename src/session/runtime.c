@@ -15,6 +15,7 @@ struct IpbRuntime {
     IpbLegacyServers *legacy_servers;
     char *python, *host_directory, *state_dir;
     char *warning; /* or NULL */
+    IpbCheckpointTotals checkpoint_totals;
     unsigned n_stopping;
     void (*stopped)(void *data);
     void *stopped_data;
@@ -158,4 +159,10 @@ const char *
 ipb_runtime_warning(const IpbRuntime *runtime)
 {
     return runtime->warning;
+}
+
+IpbCheckpointTotals *
+ipb_runtime_checkpoint_totals(IpbRuntime *runtime)
+{
+    return &runtime->checkpoint_totals;
 }

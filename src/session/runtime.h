@@ -13,6 +13,12 @@
 
 typedef struct IpbRuntime IpbRuntime;
 
+/* The checkpoints of all sessions (session/checkpoints.h). */
+typedef struct {
+    unsigned n;
+    uint64_t bytes; /* that they share with no other process */
+} IpbCheckpointTotals;
+
 typedef struct {
     /* interpreter for kernels; NULL: see session/python.h */
     const char *python;
@@ -44,6 +50,8 @@ void ipb_runtime_add_kernel_provider(IpbRuntime *runtime, IpbKernelProvider *pro
 IpbRegistry *ipb_runtime_registry(IpbRuntime *runtime);
 /* What was found out about MCP servers; borrowed. */
 IpbLegacyServers *ipb_runtime_legacy_servers(IpbRuntime *runtime);
+/* What its sessions count; borrowed. */
+IpbCheckpointTotals *ipb_runtime_checkpoint_totals(IpbRuntime *runtime);
 const char *ipb_runtime_python(IpbRuntime *runtime);
 const char *ipb_runtime_host_directory(IpbRuntime *runtime);
 const char *ipb_runtime_state_dir(IpbRuntime *runtime);

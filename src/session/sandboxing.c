@@ -512,6 +512,9 @@ join(void *data, void *owner)
 {
     Reach *reach = data;
     IpbSandboxing *sandboxing = owner;
+    if (sandboxing->reach == reach)
+        return;
+    leave_reach(sandboxing); /* of the kernel whose place it takes */
     g_ptr_array_add(reach->owners, sandboxing);
     sandboxing->reach = reach;
     g_clear_pointer(&sandboxing->plan, ipb_sandbox_plan_unref);

@@ -41,6 +41,7 @@ struct IpbSession {
     IpbKernel *kernel;
     IpbRecord *record; /* or NULL */
     IpbCells *cells;
+    IpbCheckpoints *checkpoints;
     IpbApprovals *approvals;
     IpbToolHost *tool_host;
     IpbToolChannel *tool_channel;
@@ -230,10 +231,21 @@ ipb_session_packages(IpbSession *session, GError **error)
     return (char **) g_ptr_array_free(g_steal_pointer(&names), FALSE);
 }
 
+static void
+drop_checkpoints(IpbSession *session)
+{
+    unsigned n = ipb_checkpoints_drop_all(session->checkpoints);
+    if (n == 0)
+        return;
+    g_autofree char *notice = g_strdup_printf("the reset has dropped %u checkpoints", n);
+    ipb_cells_report_notice(session->cells, notice);
+}
+
 void
 ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data)
 {
     ipb_cells_reset(session->cells);
+    drop_checkpoints(session);
     ipb_approvals_cancel_all(session->approvals);
     ipb_kernel_reset(session->kernel);
     ipb_tool_host_reset(session->tool_host, done, data);
@@ -520,8 +532,9 @@ make_import_path(const IpbSession *session, const char *const *kernel_env)
     return g_strv_builder_end(path);
 }
 
-static bool
-make_kernel(IpbSession *session, const IpbSessionOptions *options, GError **error)
+static IpbKernel *
+make_kernel(IpbSession *session, const IpbSessionOptions *options, IpbEventFunc on_kernel_event,
+            void *data, GError **error)
 {
     g_auto(GStrv) env = ipb_environment_kernel(&(IpbKernelEnvironment){
         .python = ipb_runtime_python(session->runtime),
@@ -554,12 +567,80 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options, GError **erro
         sandbox = ipb_sandboxing_of_kernel(session->sandboxing);
         kernel.sandbox = &sandbox;
     }
-    session->kernel = ipb_kernel_provider_make_kernel(
-        session->kernel_provider, &kernel, ipb_cells_on_kernel_event, session->cells, error);
-    if (session->kernel == NULL)
-        return false;
-    ipb_cells_set_kernel(session->cells, session->kernel);
-    return true;
+    return ipb_kernel_provider_make_kernel(session->kernel_provider, &kernel, on_kernel_event, data,
+                                           error);
+}
+
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+static bool check_fork(const IpbSession *session, bool is_before_cell, GError **error);
+
+static bool
+check_checkpoint(bool is_before_cell, void *data, GError **error)
+{
+    return check_fork(data, is_before_cell, error);
+}
+
+static IpbKernel *
+make_other_kernel(IpbEventFunc on_kernel_event, void *event_data, void *data, GError **error)
+{
+    IpbSession *session = data;
+    return make_kernel(session, ipb_kept_options_get(session->options), on_kernel_event, event_data,
+                       error);
+}
+
+/* If the copy becomes a branch, the calls of both come through one door. */
+static const char *
+get_token(void *data, GError **error)
+{
+    const IpbSession *session = data;
+    if (session->sandboxing == NULL || session->tool_relay != NULL ||
+        !ipb_tool_channel_make_token(session->tool_channel, error))
+        return NULL;
+    return ipb_tool_channel_token(session->tool_channel);
+}
+
+static void
+make_checkpoints(IpbSession *session, const IpbSessionOptions *options)
+{
+    session->checkpoints = ipb_checkpoints_new(
+        session->loop, &(IpbCheckpointsOptions){
+                           .undo = options->undo,
+                           .totals = ipb_runtime_checkpoint_totals(session->runtime),
+                           .kernel = session->kernel,
+                           .cells = session->cells,
+                           .make_kernel = make_other_kernel,
+                           .check = check_checkpoint,
+                           .get_token = get_token,
+                           .data = session,
+                       });
+    ipb_cells_set_undo(session->cells, &IPB_CHECKPOINTS_CELL_FUNCS, session->checkpoints);
+}
+
+bool
+ipb_session_checkpoint(IpbSession *session, const char *name, IpbCheckpointMadeFunc func,
+                       void *data, GError **error)
+{
+    return ipb_checkpoints_make(session->checkpoints, name, func, data, error);
+}
+
+bool
+ipb_session_restore(IpbSession *session, uint64_t checkpoint, IpbRestoredFunc func, void *data,
+                    GError **error)
+{
+    return ipb_checkpoints_restore(session->checkpoints, checkpoint, func, data, error);
+}
+
+bool
+ipb_session_undo(IpbSession *session, unsigned n, IpbRestoredFunc func, void *data, GError **error)
+{
+    return ipb_checkpoints_undo(session->checkpoints, n, func, data, error);
+}
+
+IpbCheckpoints *
+ipb_session_checkpoints(IpbSession *session)
+{
+    return session->checkpoints;
 }
 
 static void
@@ -641,6 +722,15 @@ check_options(const IpbSessionOptions *options, const IpbKernelProvider *provide
         problem = "staging_dir is of a staged workspace: it needs workspace_mode \"staged\"";
     else if (options->limits != NULL && !options->is_sandboxed)
         problem = "limits are those of a sandbox: they need one";
+    else if (options->undo > IPB_MAX_UNDO)
+        problem = "undo: " G_STRINGIFY(IPB_MAX_UNDO) " cells at most can be undone";
+    else if (options->undo > 0 && options->is_staged)
+        problem = "undo: a staged workspace has changes that undo would not take back";
+    else if (options->undo > 0 && options->record != NULL)
+        problem = "undo: a session that is recorded cannot be undone: a record has no way back";
+    if (options->undo > 0 &&
+        !ipb_kernel_provider_check(provider, IPB_KERNEL_CAN_BE_FORKED, "be undone", error))
+        return false;
     if (problem != NULL)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, problem);
     return problem == NULL;
@@ -747,8 +837,14 @@ new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branc
     make_cells(session, options);
     make_registrar(session, options);
     make_installer(session, options);
-    if (!make_kernel(session, options, error))
-        g_clear_pointer(&session, ipb_session_free);
+    session->kernel =
+        make_kernel(session, options, ipb_cells_on_kernel_event, session->cells, error);
+    if (session->kernel == NULL) {
+        ipb_session_free(session);
+        return NULL;
+    }
+    ipb_cells_set_kernel(session->cells, session->kernel);
+    make_checkpoints(session, options);
     return session;
 }
 
@@ -758,8 +854,21 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
     return new_session(runtime, options, /* is_branch= */ false, error);
 }
 
+/* Whether a copy of the kernel or of a checkpoint may become a session. */
 static bool
-check_fork(const IpbSession *session, GError **error)
+check_branch(const IpbSession *session, GError **error)
+{
+    if (session->sandboxing == NULL || session->tool_relay == NULL)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "a session in a sandbox that calls the tools of another program's tool "
+                        "server cannot be forked");
+    return false;
+}
+
+/* Whether the kernel may be copied or replaced now. */
+static bool
+check_fork(const IpbSession *session, bool is_before_cell, GError **error)
 {
     const char *problem = NULL;
     IpyboxError code = IPYBOX_ERROR_INVALID;
@@ -769,16 +878,17 @@ check_fork(const IpbSession *session, GError **error)
     if (session->is_closing) {
         problem = "the session is closed";
     } else if (session->record != NULL) {
-        problem = "a session that is recorded cannot be forked: a record is of one session";
-    } else if (session->sandboxing != NULL && session->tool_relay != NULL) {
-        problem = "a session in a sandbox that calls the tools of another program's tool server "
-                  "cannot be forked";
+        problem = "a session that is recorded cannot be forked or restored: a record is of one "
+                  "session, and has no way back";
     } else if (session->staged != NULL) {
         problem = "a session with a staged workspace cannot be forked: its branches would write to "
                   "one layer, and none could be committed alone";
-    } else if (!ipb_cells_is_idle(session->cells)) {
+    } else if (!is_before_cell && !ipb_cells_is_idle(session->cells)) {
         code = IPYBOX_ERROR_BUSY;
         problem = "a cell runs or waits: a session can be forked between cells only";
+    } else if (ipb_checkpoints_is_busy(session->checkpoints)) {
+        code = IPYBOX_ERROR_BUSY;
+        problem = "a checkpoint is being made or restored: wait until that has ended";
     } else if (!ipb_tool_host_is_idle(session->tool_host)) {
         code = IPYBOX_ERROR_BUSY;
         problem = "code in the background calls a tool: wait until the call has ended";
@@ -792,7 +902,14 @@ IpbSession *
 ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbBranchedFunc func,
                  void *func_data, GError **error)
 {
-    if (!check_fork(forerunner, error))
+    IpbKernel *kernel = forerunner->kernel;
+    if (!check_branch(forerunner, error))
+        return NULL;
+    if (fork->checkpoint != 0)
+        kernel = ipb_checkpoints_kernel(forerunner->checkpoints, fork->checkpoint, error);
+    else if (!check_fork(forerunner, /* is_before_cell= */ false, error))
+        kernel = NULL;
+    if (kernel == NULL)
         return NULL;
     IpbSessionOptions options = *ipb_kept_options_get(forerunner->options);
     options.env = (const char *const *) forerunner->env;
@@ -809,13 +926,14 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
     ipb_tool_host_allow_like(session->tool_host, forerunner->tool_host);
     ipb_cells_continue(session->cells, forerunner->cells);
     IpbBranchOptions branch = {.seed = fork->seed, .has_seed = fork->has_seed};
-    /* From now on the calls of both come through one door. */
-    if (forerunner->sandboxing != NULL) {
+    /* From now on the calls of both come through one door. With a checkpoint, the kernel has its
+     * token already. */
+    if (forerunner->sandboxing != NULL && fork->checkpoint == 0) {
         if (!ipb_tool_channel_make_token(forerunner->tool_channel, error))
             return NULL;
         branch.token = ipb_tool_channel_token(forerunner->tool_channel);
     }
-    if (!ipb_kernel_fork(forerunner->kernel, session->kernel, &branch, func, func_data, error))
+    if (!ipb_kernel_fork(kernel, session->kernel, &branch, func, func_data, error))
         return NULL;
     return g_steal_pointer(&session);
 }
@@ -846,6 +964,7 @@ ipb_session_close(IpbSession *session, void (*done)(void *data), void *data)
     session->closed_data = data;
     session->n_closing = 4;
     ipb_cells_close(session->cells);
+    ipb_checkpoints_drop_all(session->checkpoints);
     ipb_approvals_cancel_all(session->approvals);
     ipb_registrar_close(session->registrar, on_part_closed, session);
     ipb_installer_close(session->installer, on_part_closed, session);
@@ -859,6 +978,7 @@ ipb_session_free(IpbSession *session)
     if (session == NULL)
         return;
     session->is_closing = true;
+    g_clear_pointer(&session->checkpoints, ipb_checkpoints_free);
     g_clear_pointer(&session->kernel, ipb_kernel_free);
     g_clear_pointer(&session->cells, ipb_cells_free);
     g_clear_pointer(&session->sandboxing, ipb_sandboxing_free);

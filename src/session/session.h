@@ -11,6 +11,7 @@
 
 #include "sandbox/plan.h"
 #include "session/cells.h"
+#include "session/checkpoints.h"
 #include "session/installer.h"
 #include "session/registrar.h"
 #include "session/runtime.h"
@@ -91,6 +92,9 @@ typedef struct {
     const char *staging_dir;
     /* the client is a front end of Jupyter; see IpbKernelRules */
     bool has_rich_client;
+    /* how many cells can be undone: a checkpoint is made before each, and the oldest is dropped; 0:
+     * none, and IPB_MAX_UNDO at most */
+    unsigned undo;
     /* from the start of a kernel until it is ready; 0: 10000 */
     unsigned kernel_init_timeout_ms;
     /* makes the session's kernel; NULL: the runtime's default */
@@ -106,8 +110,10 @@ typedef struct {
 } IpbSessionOptions;
 
 IpbSession *ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error);
-/* The session that is forked, and how. */
+/* How a session is forked. */
 typedef struct {
+    /* a checkpoint of the session, whose state the new session gets; 0: the kernel's present one */
+    uint64_t checkpoint;
     /* with has_seed: of the branch's random generators; else it continues with the same numbers */
     int64_t seed;
     bool has_seed;
@@ -124,10 +130,22 @@ typedef struct {
  * (docs/branches.md). Its workspace, options, rules and servers are those of @forerunner; it has a
  * token, approvals and MCP servers of its own. @func is called once from the loop, unless the new
  * session is freed before: kernel/kernel.h. After an error the session is of no use: close or free
- * it. Errors: BUSY: a cell or a tool call runs; INVALID: the session is closed, is recorded, has no
- * kernel process, or its kernels cannot be branched. */
+ * it. Errors: BUSY: a cell or a tool call runs (of a checkpoint they may); INVALID: the session is
+ * closed, is recorded, has no kernel process, or its kernels cannot be branched; NOT_FOUND: there
+ * is no such checkpoint. */
 IpbSession *ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *options,
                              IpbBranchedFunc func, void *func_data, GError **error);
+/* See session/checkpoints.h. Errors also as for ipb_session_fork(). */
+bool ipb_session_checkpoint(IpbSession *session, const char *name, IpbCheckpointMadeFunc func,
+                            void *data, GError **error);
+/* The session keeps its id, registrations, approvals and MCP servers, and gets another kernel
+ * process. Between cells. */
+bool ipb_session_restore(IpbSession *session, uint64_t checkpoint, IpbRestoredFunc func, void *data,
+                         GError **error);
+bool ipb_session_undo(IpbSession *session, unsigned n, IpbRestoredFunc func, void *data,
+                      GError **error);
+/* Borrowed: for what needs neither cells nor the kernel. */
+IpbCheckpoints *ipb_session_checkpoints(IpbSession *session);
 /* Whether a session that is made now would begin like this one did: the files that it read when it
  * was made are the same. (.env, configuration and rules, the registry.) */
 bool ipb_session_is_current(const IpbSession *session);

@@ -14,7 +14,7 @@ import harness
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
-# `make verify-long` sets it: all clients, not only those of `make check`.
+# `make verify-long` sets it: all clients, not only those of `make check-all`.
 ALL = os.environ.get("IPYBOX_TEST_ALL_CLIENTS") == "1"
 
 
@@ -29,11 +29,11 @@ class Client:
     note: str
     # The command of its program; the job follows. Hosts have none: test_hosts.py starts them.
     command: Callable[[], list[str]] | None = None
-    in_check: bool = False
+    in_ci: bool = False
 
     @property
     def is_tested(self) -> bool:
-        return self.in_check or ALL
+        return self.in_ci or ALL
 
 
 def python(environment: str, program: str) -> Callable[[], list[str]]:
@@ -111,7 +111,7 @@ CLIENTS = {
         features("errors images progress elicitation"),
         "",
         python("mcp1", "sdk.py"),
-        in_check=True,
+        in_ci=True,
     ),
     "python-2": Client(
         "Python SDK 2.x",
@@ -119,7 +119,7 @@ CLIENTS = {
         EVERYTHING,
         "",
         python("mcp2", "sdk.py"),
-        in_check=True,
+        in_ci=True,
     ),
     "fastmcp": Client(
         "FastMCP",
@@ -128,7 +128,7 @@ CLIENTS = {
         "Over HTTP it speaks revision 2026-07-28. Pass the `session_id` that the first answer "
         "gives, to keep variables.",
         python("fastmcp", "fastmcp_client.py"),
-        in_check=True,
+        in_ci=True,
     ),
     "typescript-1": Client(
         "TypeScript SDK 1.x",
@@ -136,7 +136,7 @@ CLIENTS = {
         EVERYTHING,
         "",
         typescript("1"),
-        in_check=True,
+        in_ci=True,
     ),
     "typescript-2": Client(
         "TypeScript SDK 2.x",
@@ -144,7 +144,7 @@ CLIENTS = {
         EVERYTHING,
         "",
         typescript("2"),
-        in_check=True,
+        in_ci=True,
     ),
     "go": Client(
         "Go SDK",
@@ -196,14 +196,14 @@ CLIENTS = {
         features("errors images"),
         "Over HTTP it speaks revision 2026-07-28. Its model has to pass the `session_id` that the "
         "first answer gives, to keep variables.",
-        in_check=True,
+        in_ci=True,
     ),
     "opencode": Client(
         "opencode",
         npm("tests/clients/npm", "opencode-ai"),
         features("errors images"),
         "",
-        in_check=True,
+        in_ci=True,
     ),
     "gemini-cli": Client(
         "Gemini CLI",
@@ -211,7 +211,7 @@ CLIENTS = {
         features("errors images"),
         "It gets structured results, as with `--structured`. It would take a text such as `42` or "
         "`[1, 2]` for a structured result, and fail.",
-        in_check=True,
+        in_ci=True,
     ),
     "codex": Client(
         "Codex",
@@ -234,7 +234,7 @@ def table() -> str:
             "yes" if name in client.has else "no"
             for name in ("images", "progress", "cancel", "elicitation")
         ]
-        where = "`make check`" if client.in_check else "`make verify-long`"
+        where = "`make check-all`" if client.in_ci else "`make verify-long`"
         row = [client.title, client.version(), "yes", "yes", *marks, where]
         rows.append("| " + " | ".join(row) + " |")
     return "\n".join(rows) + "\n"

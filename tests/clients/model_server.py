@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+# Arguments of a call of the script's tool, or another tool and its arguments.
+Step = dict[str, Any] | tuple[str, dict[str, Any]]
 MAX_BODY = 64 << 20
 Event = tuple[str | None, dict[str, Any]]
 
@@ -214,9 +216,10 @@ APIS = {
 
 
 class ModelServer:
-    """A context manager. `steps` are the arguments of the calls of `tool`, a part of its name."""
+    """A context manager. `steps` are the arguments of the calls of `tool`, a part of its name. A
+    step with a name calls that tool."""
 
-    def __init__(self, tool: str, steps: list[dict[str, Any]]):
+    def __init__(self, tool: str, steps: Sequence[Step]):
         self.tool = tool
         self.steps = steps
         self.requests: list[Request] = []
@@ -284,14 +287,16 @@ class ModelServer:
         with self._lock:
             self.requests.append(request)
             number = len(self.requests)
-        name = next((name for name in request.tools if name.endswith(self.tool)), None)
         done = len(request.results)
+        step = self.steps[done] if done < len(self.steps) else {}
+        tool, arguments = step if isinstance(step, tuple) else (self.tool, step)
+        name = next((name for name in request.tools if name.endswith(tool)), None)
         if name is None or done >= len(self.steps):
             return write(Turn(number))
         # As a model does that reads what results say.
         told = re.search(r"\[session_id: (\w+)\.", "".join(r.text for r in request.results))
         session = {"session_id": told[1]} if told else {}
-        return write(Turn(number, name, self.steps[done] | session, request.groups.get(name)))
+        return write(Turn(number, name, arguments | session, request.groups.get(name)))
 
     def results(self) -> list[Result]:
         """What the model received from the tools, in the conversation that went furthest."""

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-KINDS = {"console", "sh", "json", "python", "c", "text"}
+KINDS = {"console", "sh", "json", "toml", "python", "c", "text"}
 MARKS = {"not run", "file", "excerpt of", "before", "output", "status", "kind"}
 
 MARK_MARKDOWN = re.compile(r"\s*<!--\s*([a-z ]+?)\s*(?::\s*(.*?))?\s*-->\s*$")

@@ -12,6 +12,7 @@ import json
 import re
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
 
 import harness
@@ -217,6 +218,23 @@ class Runner:
         servers = value.get("mcpServers", value.get("servers"))
         if isinstance(servers, dict):
             self.use_servers(servers)
+        for server in value.get("mcp", {}).values():  # of opencode
+            command, *args = server["command"]
+            self.use_servers({"example": {"command": command, "args": args}})
+
+    def run_toml(self, block: Block) -> None:
+        """The configuration of Codex."""
+        try:
+            servers = tomllib.loads(self.real(block.text))["mcp_servers"]
+        except (tomllib.TOMLDecodeError, KeyError) as error:
+            raise BadBlock(repr(error)) from None
+        names = ("command", "args", "env")
+        self.use_servers(
+            {
+                server: {name: params[name] for name in names if name in params}
+                for server, params in servers.items()
+            }
+        )
 
     def use_servers(self, servers: dict) -> None:
         path = self.place.root / "servers.json"

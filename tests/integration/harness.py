@@ -26,7 +26,9 @@ PR_SET_CHILD_SUBREAPER = 36
 def existing(path: Path) -> Path:
     """Returns the path, or raises an error that says how to get it: nothing is skipped."""
     if not path.exists():
-        raise FileNotFoundError(f"{path} is missing; `make check` or scripts/test-setup makes it")
+        raise FileNotFoundError(
+            f"{path} is missing; `make check-all` or scripts/test-setup makes it"
+        )
     return path
 
 

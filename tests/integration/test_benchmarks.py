@@ -52,11 +52,19 @@ def test_serving_is_measured(ipybox: str, python: str, place: harness.Place) -> 
 def test_branches_are_measured(ipybox: str, python: str, place: harness.Place) -> None:
     report = place.workspace / "report.json"
     program = str(harness.ROOT / "benchmarks" / "branches.py")
-    options = ["--quick", "--sandbox", "--build", str(Path(ipybox).parent), "--python", python]
+    options = [
+        "--quick",
+        "--sandbox",
+        "--cycles=10",
+        "--build",
+        str(Path(ipybox).parent),
+        "--python",
+        python,
+    ]
     command = [sys.executable, program, *options, "--json", str(report)]
     done = harness.run(command, place, timeout=240)
     assert done.returncode == 0, done.stderr
-    assert list(json.loads(report.read_text())) == ["10 MB", "5 branches"]
+    assert list(json.loads(report.read_text())) == ["10 MB", "undo", "5 branches", "10 cycles"]
 
 
 def test_a_missing_program_is_named(place: harness.Place) -> None:

@@ -552,7 +552,10 @@ def test_doctor(run_ipybox):
     report = json.loads(run_ipybox("doctor", "--json").stdout)
     states = {entry["name"]: entry["state"] for entry in report}
     assert states["ipython"] == "ok" and states["sandbox"] == "ok"
-    assert "full: namespaces" in {entry["name"]: entry["detail"] for entry in report}["sandbox"]
+    details = {entry["name"]: entry["detail"] for entry in report}
+    assert "full: namespaces" in details["sandbox"]
+    assert details["libcurl"].startswith("libcurl/") and details["libssl"].startswith("OpenSSL 3.")
+    assert re.fullmatch(r"libzmq \d+\.\d+\.\d+", details["libzmq"])
 
 
 def test_doctor_without_ipython(run_ipybox, workspace):

@@ -108,3 +108,27 @@ def test_errors_are_told(place, examples):
             and "/no/such/python" in done.stderr
             and done.stderr.startswith(f"{name}: ")
         )
+
+
+def run_python(ipybox: str, python: str, place: harness.Place, name: str) -> list[str]:
+    place.environ["IPYBOX_BIN"] = str(Path(ipybox).absolute())
+    place.environ["PYTHONPATH"] = str(harness.ROOT / "python")
+    done = harness.run([python, str(EXAMPLES / name)], place, timeout=240)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_tree_search(ipybox, python, place):
+    assert run_python(ipybox, python, place, "tree_search.py") == [
+        "(6 - (9 * (1 - 3))) = 24",
+        "215 restores",
+    ]
+
+
+def test_undo(ipybox, python, place):
+    assert run_python(ipybox, python, place, "undo.py") == [
+        "KeyError: undone: True, {'a': 3, 'b': 4}",
+        "the kernel died: undone: True, {'a': 3, 'b': 4}",
+        "7",
+        "(False, {'a': 3, 'b': 4})",
+    ]

@@ -180,6 +180,9 @@ def test_without_libzmq(run_ipybox, place, has_library: bool) -> None:
     place.environ["LD_LIBRARY_PATH"] = str(place.workspace)
     done = run_ipybox("kernel", "-f", str(write_connection(place)))
     assert done.returncode != 0 and why in done.stderr and "libzmq.so.5" in done.stderr
+    checks = json.loads(run_ipybox("doctor", "--json").stdout)
+    (check,) = [check for check in checks if check["name"] == "libzmq"]
+    assert check["state"] == "optional" and why in check["detail"] and "libzmq5" in check["hint"]
     # Everything else works.
     done = run_ipybox("run", "-c", "6 * 7")
     assert done.stdout == "42\n", done.stderr

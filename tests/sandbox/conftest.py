@@ -28,14 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     harness.leave_out(items)
-    if os.environ.get("IPYBOX_TEST_ALL_USERS") != "1":
-        leave_out_users(items)
+    leave_out_users(items, int(os.environ.get("IPYBOX_TEST_USERS", len(USERS))))
 
 
-def leave_out_users(items: list[pytest.Item]) -> None:
-    """Of a test that runs as each user, two runs stay: as "user", and as "root" or "userns".
+def leave_out_users(items: list[pytest.Item], n_users: int) -> None:
+    """Of a test that runs as each user, so many runs stay, if the test is not for some users only.
 
-    Which one depends on the name of the test, so that it is always the same.
+    Which ones depends on the name of the test, so that they are always the same. Of two, one is the
+    ordinary user.
     """
     tests: dict[tuple[object, ...], dict[str, pytest.Item]] = {}
     for item in items:
@@ -46,8 +46,14 @@ def leave_out_users(items: list[pytest.Item]) -> None:
             tests.setdefault(name, {})[user] = item
     left_out = set()
     for (_, *name), by_user in tests.items():
-        if len(by_user) == 3:
-            left_out.add(by_user[("root", "userns")[zlib.crc32(repr(name).encode()) % 2]])
+        number = zlib.crc32(repr(name).encode())
+        kept = {
+            1: {USERS[number % 3]},
+            2: {"user", ("userns", "root")[number % 2]},
+            3: set(USERS),
+        }[n_users]
+        if len(by_user) == len(USERS):
+            left_out |= {item for user, item in by_user.items() if user not in kept}
     items[:] = [item for item in items if item not in left_out]
 
 

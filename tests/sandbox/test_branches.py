@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 
 import pytest
+import test_files as files
+import test_syscalls
+from box import PROBES, make_settings
 from kernels import Kernels
 from line_program import LineProgram
 from rpc_driver import RpcCore, RpcError
@@ -111,6 +115,46 @@ def test_posture(core: RpcCore, session: str) -> None:
     branch = fork(core, session)
     assert core.text(branch, POSTURE) == core.text(session, POSTURE)
     assert core.text(branch, LANDLOCK) == core.text(session, LANDLOCK) == "-1"
+
+
+def run_probe(core: RpcCore, kernels: Kernels, name: str, settings: dict, *args: str) -> dict:
+    """Runs a probe of the attack suite in a branch of a branch, whose forerunners have ended."""
+    path = kernels.box.write_settings(settings)
+    session = core.open(sandbox=True, sandbox_config=path, python=str(kernels.python))
+    core.call("session.start", session=session)
+    for _ in range(2):
+        forerunner, session = session, fork(core, session)
+        core.call("session.close", session=forerunner)
+    script = (PROBES / f"{name}.py").read_text()
+    code = (
+        f"import sys\nsys.argv = ['probe', *{args!r}]\nexec({script!r}, {{'__name__': '__main__'}})"
+    )
+    return json.loads(core.text(session, code) or "")
+
+
+def test_attacks_by_system_calls(core: RpcCore, kernels: Kernels) -> None:
+    """As in test_kernel_walls: the same results as in a kernel that was not forked."""
+    results = run_probe(core, kernels, "syscalls", make_settings())
+    right = {
+        name: "ok" if name.startswith("twin: ") else test_syscalls.expected(name)
+        for name in results
+    }
+    assert results == right
+
+
+def test_attacks_on_files(core: RpcCore, kernels: Kernels) -> None:
+    outside = files.make_tree(kernels.box)
+    kernels.box.prepare(kernels.user)
+    before = files.snapshot(outside)
+    results = run_probe(core, kernels, "files", files.SETTINGS, str(outside))
+    expected = {name: files.expected(name, kernels.user) for name in results}
+    wrong = {
+        name: (result, expected[name])
+        for name, result in results.items()
+        if result not in expected[name]
+    }
+    assert not wrong, "(is, should be): " + str(wrong)
+    assert files.snapshot(outside) == before
 
 
 def test_files(core: RpcCore, session: str) -> None:

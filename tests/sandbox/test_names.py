@@ -59,6 +59,7 @@ ANYWHERE = [
     # agents and editors
     ".mcp.json",
     ".srt-settings.json",
+    "sandbox-config.json",
     ".claude/settings.json",
     ".claude/settings.local.json",
     ".claude/commands/x.md",

@@ -91,6 +91,37 @@ def test_an_answer_to_another_request_is_noticed(check, load, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("n_answers", "kept_s", "n_connections"), [(9, 60.0, 1), (1, 60.0, 2), (9, 0.0, 2)]
+)
+def test_a_stale_connection_is_replaced(check, monkeypatch, n_answers, kept_s, n_connections):
+    """One that the server closed, and one that was silent for long. Otherwise it is used again."""
+    import mcp_http  # check-load has put its directory into the path
+
+    monkeypatch.setattr(mcp_http, "KEPT_S", kept_s)
+    answers: list[int] = []  # of each connection
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = len(answers)
+        answers.append(0)
+        while answers[number] < n_answers and await reader.read(100):
+            answers[number] += 1
+            writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    async def ask_twice() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            connection = check.AsyncConnection(server.sockets[0].getsockname()[1])
+            assert (await connection.send(b"first")).status == 204
+            if n_answers == 1:
+                assert await connection._reader.read() == b""  # the end has arrived
+            assert (await connection.send(b"second")).status == 204
+            connection.close()
+
+    asyncio.run(asyncio.wait_for(ask_twice(), 60))
+    assert len(answers) == n_connections and sum(answers) == 2
+
+
+@pytest.mark.parametrize(
     ("core_mb", "all_mb", "problem"),
     [
         ([20.0] * 100, [500.0, 510.0], None),

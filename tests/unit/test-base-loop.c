@@ -2,6 +2,7 @@
 #include "base/loop.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -266,6 +267,61 @@ test_timer_within_a_callback(void)
         g_main_context_iteration(NULL, TRUE);
 }
 
+/* --- children that were killed ---------------------------------------------------------------- */
+
+static void
+on_done(void *data)
+{
+    *(bool *) data = true;
+}
+
+/* A child that waits to be killed, which the loop is to reap. Returns a second pidfd. */
+static int
+make_child(IpbLoop *loop, bool *ret_is_done)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    g_assert_cmpint(pid, >, 0);
+    *ret_is_done = false;
+    ipb_loop_reap(loop, ipb_pidfd_open(pid), on_done, ret_is_done);
+    return ipb_pidfd_open(pid);
+}
+
+static void
+test_reap(void)
+{
+    IpbLoop *loop = ipb_loop_new(NULL, NULL);
+    bool is_done;
+    ipb_autofd pidfd = make_child(loop, &is_done);
+    g_assert_true(ipb_pidfd_signal(pidfd, SIGKILL, NULL));
+    while (!is_done)
+        g_main_context_iteration(NULL, TRUE);
+    g_assert_false(ipb_pidfd_signal(pidfd, 0, NULL)); /* it is reaped */
+    ipb_loop_unref(loop);
+}
+
+/* The end of the loop waits for all of them, but not for ever. */
+static void
+test_reap_at_the_end(void)
+{
+    IpbLoop *loop = ipb_loop_new(NULL, NULL);
+    bool are_done[3], is_late_done;
+    ipb_autofd late = make_child(loop, &is_late_done);
+    for (size_t i = 0; i < G_N_ELEMENTS(are_done); i++) {
+        ipb_autofd pidfd = make_child(loop, &are_done[i]);
+        g_assert_true(ipb_pidfd_signal(pidfd, SIGKILL, NULL));
+    }
+    ipb_loop_unref(loop);
+    for (size_t i = 0; i < G_N_ELEMENTS(are_done); i++)
+        g_assert_true(are_done[i]);
+    g_assert_false(is_late_done);
+    g_assert_true(ipb_pidfd_signal(late, SIGKILL, NULL));
+    while (!is_late_done)
+        g_main_context_iteration(NULL, TRUE);
+}
+
 /* --- without watches of epoll ----------------------------------------------------------------- */
 
 /* From now on epoll_ctl fails in this process as if other programs of the user had all watches. */
@@ -301,6 +357,8 @@ static const struct {
     {"order-of-timers", test_order_of_timers},
     {"timer-that-is-made-again", test_timer_that_is_made_again},
     {"timer-within-a-callback", test_timer_within_a_callback},
+    {"reap", test_reap},
+    {"reap-at-the-end", test_reap_at_the_end},
 };
 
 static void

@@ -269,6 +269,60 @@ test_pipeline(Fixture *fixture, const void *data)
     }
 }
 
+/* --- a connection that is silent -------------------------------------------------------------- */
+
+typedef struct {
+    const Fixture *fixture;
+    int fd;
+    IpbTimer *timer;
+} LateRequest;
+
+static void
+on_late_request(void *data)
+{
+    LateRequest *late = data;
+    g_clear_pointer(&late->timer, ipb_timer_free);
+    ask(late->fixture, late->fd, "POST /things/late/echo", "\r\n");
+}
+
+static void
+limit_silence(Fixture *fixture, unsigned idle_ms)
+{
+    IpbHttpTimeouts timeouts = IPB_HTTP_SERVER_OPTIONS.timeouts;
+    timeouts.idle_ms = idle_ms;
+    ipb_http_server_set_timeouts(fixture->server, &timeouts);
+}
+
+static void
+test_silent(Fixture *fixture, const void *data)
+{
+    ipb_autofd fd = dial(fixture);
+    limit_silence(fixture, 50);
+    ask(fixture, fd, "POST /things/first/echo", "\r\n");
+    expect(fd, "HTTP/1.1 200 OK\r\n", "first: ");
+    g_autofree char *end = receive(fd);
+    g_assert_cmpstr(end, ==, "");
+}
+
+/* The next request arrives when the time is over, but before the connection is closed: the timer of
+ * the test is due first, in the same turn of the loop. */
+static void
+test_late_request(Fixture *fixture, const void *data)
+{
+    const unsigned idle_ms = 200;
+    ipb_autofd fd = dial(fixture);
+    LateRequest late = {.fixture = fixture, .fd = fd};
+    limit_silence(fixture, idle_ms);
+    late.timer = ipb_timer_new(fixture->loop, idle_ms, on_late_request, &late);
+    ask(fixture, fd, "POST /things/first/echo", "\r\n");
+    expect(fd, "HTTP/1.1 200 OK\r\n", "first: ");
+    int64_t over = g_get_monotonic_time() + 2 * idle_ms * INT64_C(1000);
+    while (g_get_monotonic_time() < over) /* the loop does not turn */
+        g_usleep((gulong) MAX(over - g_get_monotonic_time(), 0));
+    expect(fd, "HTTP/1.1 200 OK\r\n", "late: ");
+    g_assert_null(late.timer);
+}
+
 static void
 test_gone(Fixture *fixture, const void *data)
 {
@@ -516,6 +570,8 @@ main(int argc, char **argv)
     } TESTS[] = {
         {"/http/server/routes", test_routes},
         {"/http/server/later", test_later},
+        {"/http/server/silent", test_silent},
+        {"/http/server/late-request", test_late_request},
         {"/http/server/gone", test_gone},
         {"/http/server/steal", test_steal},
         {"/http/server/pipeline", test_pipeline},

@@ -28,8 +28,6 @@
 
 #include <linux/openat2.h>
 
-#include <glib-unix.h>
-
 #include "base/exec-plan.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -46,14 +44,11 @@
 #include "sandbox/path.h"
 
 #define READY_TIMEOUT_MS 10000
-/* How long freeing waits for a process that is about to end or was killed. */
+/* How long freeing waits for the launcher, which is about to end, or for the first process of the
+ * weaker sandbox. */
 #define END_TIMEOUT_MS 200
 /* Fds that are kept for later are duplicated to numbers from this on. */
 #define FIRST_SAFE_FD 16
-
-#ifndef P_PIDFD
-#define P_PIDFD 3
-#endif
 
 /* The launcher, or pid 1. */
 typedef struct {
@@ -96,22 +91,10 @@ static void finish_if_over(IpbSandbox *sandbox);
 
 /* --- our children ----------------------------------------------------------------------------- */
 
-static bool
-reap(int pidfd)
-{
-    siginfo_t info = {0};
-    int result;
-    do
-        result = waitid(P_PIDFD, (id_t) pidfd, &info, WEXITED | WNOHANG);
-    while (result < 0 && errno == EINTR);
-    /* ECHILD: the application reaps children that it does not know. */
-    return result < 0 || info.si_pid != 0;
-}
-
 static void
 on_child_ended(IpbSandbox *sandbox, Child *child)
 {
-    if (!reap(child->pidfd))
+    if (!ipb_pidfd_reap(child->pidfd))
         return;
     g_clear_pointer(&child->watch, ipb_watch_free);
     ipb_fd_close(&child->pidfd);
@@ -139,54 +122,28 @@ kill_child(const Child *child)
         ipb_pidfd_signal(child->pidfd, SIGKILL, NULL);
 }
 
-/* A process that was killed and takes longer to end. Pid 1 ends after everything inside, kernels
- * included, which their forkserver must reap. The main context, which outlives the loop, reaps it
- * then. */
-typedef struct {
-    int pidfd;
-    IpbCgroup *cgroup; /* or NULL */
-} Straggler;
-
-static gboolean
-on_straggler_ended(int pidfd, GIOCondition condition, void *data)
+static void
+free_cgroup(void *data)
 {
-    return reap(pidfd) ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
+    ipb_cgroup_free(data);
 }
 
+/* Kills and reaps it. If it does not end within @timeout_ms, it is reaped later, and the cgroup,
+ * which can only be removed when it is empty, is freed then. Pid 1 ends after everything inside,
+ * kernels included, which their forkserver must reap; then the system takes down its namespaces. */
 static void
-free_straggler(void *data)
-{
-    Straggler *straggler = data;
-    ipb_fd_close(&straggler->pidfd);
-    ipb_cgroup_free(straggler->cgroup);
-    g_free(straggler);
-}
-
-static void
-reap_later(IpbLoop *loop, int pidfd, IpbCgroup *cgroup)
-{
-    Straggler *straggler = g_new(Straggler, 1);
-    *straggler = (Straggler){pidfd, cgroup};
-    g_autoptr(GSource) source = g_unix_fd_source_new(pidfd, G_IO_IN);
-    /* GLib casts to the type of callback that the source calls. */
-    g_source_set_callback(source, G_SOURCE_FUNC(on_straggler_ended), straggler, free_straggler);
-    g_source_attach(source, ipb_loop_context(loop));
-}
-
-/* Kills and reaps it. If that takes longer, it is reaped later. Then it takes the cgroup along,
- * which is freed with it. */
-static void
-end_child(IpbSandbox *sandbox, Child *child)
+end_child(IpbSandbox *sandbox, Child *child, unsigned timeout_ms)
 {
     g_clear_pointer(&child->watch, ipb_watch_free);
     if (child->pidfd < 0)
         return;
     kill_child(child);
-    if (ipb_fd_wait(child->pidfd, POLLIN, END_TIMEOUT_MS) && reap(child->pidfd)) {
+    bool has_ended = timeout_ms == 0 || ipb_fd_wait(child->pidfd, POLLIN, timeout_ms);
+    if (has_ended && ipb_pidfd_reap(child->pidfd))
         ipb_fd_close(&child->pidfd);
-        return;
-    }
-    reap_later(sandbox->loop, ipb_fd_steal(&child->pidfd), g_steal_pointer(&sandbox->cgroup));
+    else
+        ipb_loop_reap(sandbox->loop, ipb_fd_steal(&child->pidfd), free_cgroup,
+                      g_steal_pointer(&sandbox->cgroup));
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -693,8 +650,9 @@ stop(IpbSandbox *sandbox)
     g_clear_pointer(&sandbox->timer, ipb_timer_free);
     await_init(sandbox);
     end_weaker(sandbox);
-    end_child(sandbox, &sandbox->launcher);
-    end_child(sandbox, &sandbox->init);
+    end_child(sandbox, &sandbox->launcher, END_TIMEOUT_MS);
+    /* Not even a short wait: a server may end a thousand sandboxes, one after the other. */
+    end_child(sandbox, &sandbox->init, 0);
     g_clear_pointer(&sandbox->cgroup, ipb_cgroup_free);
     g_ptr_array_unref(sandbox->supervisors);
     forget_weaker(sandbox);
@@ -815,6 +773,15 @@ static bool
 is_weaker(const IpbSandbox *sandbox)
 {
     return sandbox->is_weaker;
+}
+
+static bool
+kill_inside(IpbSandbox *sandbox)
+{
+    if (!sandbox->is_ready || sandbox->has_ended)
+        return false;
+    kill_all(sandbox);
+    return true;
 }
 
 static void
@@ -952,6 +919,7 @@ const IpbSandboxBackend IPB_SANDBOX_BACKEND = {
     .stop = stop,
     .explain = explain,
     .is_weaker = is_weaker,
+    .kill = kill_inside,
     .signal = send_signal,
     .failure = failure_of,
     .describe_limit = describe_limit,

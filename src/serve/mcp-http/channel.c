@@ -26,8 +26,6 @@
 #define MAX_BATCH 100
 /* Messages that belong to no request and wait for the next one. */
 #define MAX_UNPLACED 64
-/* Bytes of an id of a request. */
-#define MAX_ID 1024
 #define PRIMED_REVISION "2025-11-25"
 
 struct IpbMcpHttpChannel {
@@ -248,6 +246,13 @@ flush(IpbMessageChannel *channel, unsigned timeout_ms)
 
 typedef enum { KIND_BAD, KIND_REQUEST, KIND_OTHER } Kind;
 
+bool
+ipb_mcp_http_channel_takes_id(const IpbJson *id)
+{
+    return (ipb_json_is(id, IPB_JSON_STRING) || ipb_json_is(id, IPB_JSON_NUMBER)) &&
+           ipb_json_raw(id).size <= IPB_MCP_HTTP_MAX_ID;
+}
+
 static Kind
 get_kind(const IpbJson *message)
 {
@@ -255,8 +260,7 @@ get_kind(const IpbJson *message)
     const IpbJson *method = ipb_json_get(message, "method");
     bool has_answer =
         ipb_json_get(message, "result") != NULL || ipb_json_get(message, "error") != NULL;
-    bool has_id = (ipb_json_is(id, IPB_JSON_STRING) || ipb_json_is(id, IPB_JSON_NUMBER)) &&
-                  ipb_json_raw(id).size <= MAX_ID;
+    bool has_id = ipb_mcp_http_channel_takes_id(id);
     if (g_strcmp0(ipb_json_get_string(message, "jsonrpc"), "2.0") != 0)
         return KIND_BAD;
     if (method == NULL)

@@ -25,6 +25,9 @@ typedef struct {
     size_t max_held;
 } IpbMcpHttpBudget;
 
+/* Bytes of the id of a request. */
+#define IPB_MCP_HTTP_MAX_ID 1024
+
 typedef struct {
     IpbLoop *loop;
     IpbMcpHttpBudget *budget;
@@ -40,6 +43,9 @@ IpbMcpHttpChannel *ipb_mcp_http_channel_new(const IpbMcpHttpChannelOptions *opti
 /* For the conversation, which owns it. */
 IpbMessageChannel *ipb_mcp_http_channel_get(IpbMcpHttpChannel *http);
 
+/* Can it be the id of a message: a string or a number, of at most IPB_MCP_HTTP_MAX_ID bytes? @id:
+ * NULL is none. */
+bool ipb_mcp_http_channel_takes_id(const IpbJson *id);
 /* Delivers the body of a POST, @text with the value @message, and answers @request, which is taken,
  * now or later. @revision: what was negotiated; NULL: the message is initialize. */
 void ipb_mcp_http_channel_post(IpbMcpHttpChannel *http, IpbHttpRequest *request, IpbSpan text,

@@ -11,9 +11,8 @@
 
 #define METHOD_HEADER "Mcp-Method"
 #define NAME_HEADER "Mcp-Name"
-/* Bytes of a header that is compared with the body, and of an id of a request. */
+/* Bytes of a header that is compared with the body. */
 #define MAX_VALUE 8192
-#define MAX_ID 1024
 /* A value with characters that headers cannot have. */
 #define ENCODED_PREFIX "=?base64?"
 #define ENCODED_SUFFIX "?="
@@ -116,11 +115,11 @@ check_message(const IpbJson *message, const IpbJson **ret_id, IpbMcpFault *fault
         ipb_json_get_string(message, "method") == NULL)
         return fail(fault, IPB_RPC_INVALID_REQUEST,
                     g_strdup("the body must be one request or notification of JSON-RPC"));
-    if (id != NULL && ((!ipb_json_is(id, IPB_JSON_STRING) && !ipb_json_is(id, IPB_JSON_NUMBER)) ||
-                       ipb_json_raw(id).size > MAX_ID)) {
+    if (id != NULL && !ipb_mcp_http_channel_takes_id(id)) {
         *ret_id = NULL;
         return fail(fault, IPB_RPC_INVALID_REQUEST,
-                    g_strdup("id must be a string or a number, of at most 1024 bytes"));
+                    g_strdup_printf("id must be a string or a number, of at most %d bytes",
+                                    IPB_MCP_HTTP_MAX_ID));
     }
     return true;
 }

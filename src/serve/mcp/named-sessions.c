@@ -92,6 +92,8 @@ free_session(void *data)
     g_clear_pointer(&session->results, ipb_cell_results_free);
     g_ptr_array_unref(session->calls); /* answers requests in flight */
     g_free(session->id);
+    if (session->branching != NULL)
+        session->free_branching(session->branching);
     g_free(session);
 }
 
@@ -278,8 +280,9 @@ make_room(IpbNamedSessions *sessions, GError **error)
     return true;
 }
 
-IpbNamedSession *
-ipb_named_sessions_add(IpbNamedSessions *sessions, GError **error)
+/* A session without its core. */
+static IpbNamedSession *
+make_session(IpbNamedSessions *sessions, GError **error)
 {
     if (!make_room(sessions, error))
         return NULL;
@@ -287,20 +290,18 @@ ipb_named_sessions_add(IpbNamedSessions *sessions, GError **error)
     if (id == NULL)
         return NULL;
     IpbNamedSession *session = g_new0(IpbNamedSession, 1);
-    IpbSessionOptions options = sessions->options.session;
-    options.on_approval = on_approval;
-    options.on_approval_withdrawn = on_approval_withdrawn;
-    options.on_log = on_log;
-    options.data = session;
     session->table = sessions;
     session->id = g_strndup(id, ID_SIZE);
     session->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
     g_queue_init(&session->installs);
     ipb_named_session_touch(session);
-    session->session =
-        ipb_session_pool_take(sessions->options.pool, sessions->options.pool_owner, &options);
-    if (session->session == NULL)
-        session->session = ipb_session_new(sessions->options.runtime, &options, error);
+    return session;
+}
+
+/* Takes a session that has its core, or could not get one. */
+static IpbNamedSession *
+add_session(IpbNamedSessions *sessions, IpbNamedSession *session, GError **error)
+{
     if (session->session != NULL)
         session->elicitation = ipb_elicitation_new(session->session);
     if (session->session == NULL ||
@@ -314,6 +315,43 @@ ipb_named_sessions_add(IpbNamedSessions *sessions, GError **error)
     g_ptr_array_add(sessions->sessions, session);
     set_idle_timer(session, sessions->options.idle_ms * INT64_C(1000));
     return session;
+}
+
+IpbNamedSession *
+ipb_named_sessions_add(IpbNamedSessions *sessions, GError **error)
+{
+    IpbNamedSession *session = make_session(sessions, error);
+    if (session == NULL)
+        return NULL;
+    IpbSessionOptions options = sessions->options.session;
+    options.on_approval = on_approval;
+    options.on_approval_withdrawn = on_approval_withdrawn;
+    options.on_log = on_log;
+    options.data = session;
+    session->session =
+        ipb_session_pool_take(sessions->options.pool, sessions->options.pool_owner, &options);
+    if (session->session == NULL)
+        session->session = ipb_session_new(sessions->options.runtime, &options, error);
+    return add_session(sessions, session, error);
+}
+
+IpbNamedSession *
+ipb_named_sessions_branch(IpbNamedSessions *sessions, const IpbNamedSession *forerunner,
+                          uint64_t checkpoint, IpbBranchedFunc func, void *data, GError **error)
+{
+    IpbNamedSession *session = make_session(sessions, error);
+    if (session == NULL)
+        return NULL;
+    const IpbSessionForkOptions options = {
+        .checkpoint = checkpoint,
+        .on_approval = on_approval,
+        .on_approval_withdrawn = on_approval_withdrawn,
+        .on_log = on_log,
+        .data = session,
+    };
+    session->session = ipb_session_fork(forerunner->session, &options, func, data, error);
+    session->n_cells = forerunner->n_cells;
+    return add_session(sessions, session, error);
 }
 
 IpbNamedSession *

@@ -68,6 +68,9 @@ struct IpbNamedSession {
     int64_t used_at; /* µs of monotonic time */
     IpbTimer *timer;
     bool is_closing;
+    /* Of its branching, freed with it; or NULL */
+    void *branching;
+    GDestroyNotify free_branching;
 };
 
 IpbNamedSessions *ipb_named_sessions_new(const IpbNamedSessionsOptions *options);
@@ -76,6 +79,12 @@ void ipb_named_sessions_free(IpbNamedSessions *sessions);
 /* A new session; its kernel starts when it is needed. Errors: LIMIT, and those of
  * ipb_session_new. */
 IpbNamedSession *ipb_named_sessions_add(IpbNamedSessions *sessions, GError **error);
+/* A new session that continues from the state of @forerunner, or of a @checkpoint of it (0: none).
+ * It is in the table at once. @func: as of ipb_session_fork(); if it gets an error, close the
+ * session. */
+IpbNamedSession *ipb_named_sessions_branch(IpbNamedSessions *sessions,
+                                           const IpbNamedSession *forerunner, uint64_t checkpoint,
+                                           IpbBranchedFunc func, void *data, GError **error);
 /* NULL with @error: NOT_FOUND, which says how the session ended, if that is known. */
 IpbNamedSession *ipb_named_sessions_find(IpbNamedSessions *sessions, const char *id,
                                          GError **error);

@@ -15,6 +15,8 @@
 void
 ipb_served_call_free(IpbServedCall *call)
 {
+    if (call->slot != NULL)
+        *call->slot = NULL;
     ipb_timer_free(call->progress_timer);
     ipb_timer_free(call->waiting_timer);
     ipb_mcp_request_set_cancel(call->request, NULL, NULL);
@@ -196,7 +198,7 @@ on_waiting_timer(void *data)
 void
 ipb_served_call_start_waiting(IpbServedCall *call, bool is_behind)
 {
-    if (!ipb_mcp_request_wants_progress(call->request) || call->is_running)
+    if (!ipb_mcp_request_wants_progress(call->request))
         return;
     call->n_waits = is_behind ? 0 : 1;
     call->waiting_timer =

@@ -44,10 +44,11 @@ struct IpbServedCall {
     /* Of the cell or the registration, for @cancel */
     uint64_t number;
     bool is_cancelled;
+    /* Where its pointer is to become NULL when it is freed; or NULL */
+    IpbServedCall **slot;
     /* It cannot be cancelled any more. */
     bool is_answered;
     /* Cells: */
-    bool is_running;
     IpbElicitation *elicitation;
     uint64_t input; /* that was asked for; 0: none */
     IpbCellText *text;

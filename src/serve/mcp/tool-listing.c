@@ -7,8 +7,9 @@
 #include "serve/mcp/tool-listing.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
-#include "apigen/tool-catalog.h"
+#include "apigen/saved-code.h"
 #include "base/display-text.h"
 
 /* Bytes of signatures in the answer to a registration, and of the names of the other tools. */
@@ -21,7 +22,9 @@
 #define MAX_NAME_CHARS 200
 /* Packages in the instructions. */
 #define MAX_INSTRUCTION_PACKAGES 20
-/* Packages without a readable catalog that are named. */
+/* Tools of an answer whose output parsers are searched for: more do not fit. */
+#define MAX_PARSERS 500
+/* Packages without a readable catalog, and actions, that are named. */
 #define MAX_UNREADABLE 5
 
 /* --- registrations ---------------------------------------------------------------------------- */
@@ -168,7 +171,7 @@ append_unreadable(GString *notes, const GPtrArray *unreadable)
         g_string_append_printf(notes, "[not described: %s]\n", reason);
     }
     if (unreadable->len > MAX_UNREADABLE)
-        g_string_append_printf(notes, "[not described: %u more packages]\n",
+        g_string_append_printf(notes, "[not described: %u more]\n",
                                unreadable->len - MAX_UNREADABLE);
 }
 
@@ -226,30 +229,43 @@ structure_tools(const GPtrArray *found, guint n, IpbToolDetail detail, const cha
     return ipb_json_writer_finish(writer, NULL);
 }
 
+/* The code actions of the workspace, then the tools of its packages. Returns false if packages
+ * cannot be read. */
+static bool
+read_tools(IpbSession *session, const IpbBeneath *workspace, GPtrArray **ret_tools,
+           GPtrArray **ret_unreadable, GError **error)
+{
+    g_auto(GStrv) servers = ipb_session_packages(session, error);
+    if (servers == NULL)
+        return false;
+    g_autoptr(IpbBeneath) root =
+        *servers != NULL ? ipb_beneath_descend(workspace, "mcptools", 0, error) : NULL;
+    if (root == NULL && *servers != NULL)
+        return false;
+    *ret_tools = ipb_tool_catalog_read(root, (const char *const *) servers, ret_unreadable);
+    ipb_saved_code_add_actions(workspace, *ret_tools, *ret_unreadable);
+    return true;
+}
+
 /* *ret_structured: the same as JSON. */
 static char *
 answer_question(IpbSession *session, const Question *question, char **ret_structured,
                 GError **error)
 {
     static const char NONE[] = "No MCP server is registered in this workspace.";
-    const char *workspace = ipb_session_workspace(session);
-    g_autofree char *path = g_build_filename(workspace, "mcptools", NULL);
-    g_auto(GStrv) servers = ipb_session_packages(session, error);
-    if (servers == NULL)
+    const char *path = ipb_session_workspace(session);
+    g_autoptr(IpbBeneath) workspace = ipb_beneath_open(path, error);
+    g_autoptr(GPtrArray) tools = NULL, unreadable = NULL;
+    if (workspace == NULL || !read_tools(session, workspace, &tools, &unreadable, error))
         return NULL;
-    if (*servers == NULL) {
-        g_autoptr(GPtrArray) nothing = g_ptr_array_new();
-        *ret_structured = structure_tools(nothing, 0, question->detail, NONE);
+    g_autoptr(GString) notes = g_string_new(NULL), text = g_string_new(NULL);
+    if (tools->len == 0 && unreadable->len == 0) {
+        *ret_structured = structure_tools(tools, 0, question->detail, NONE);
         return g_strdup(NONE);
     }
-    g_autoptr(IpbBeneath) root = ipb_beneath_open_in(workspace, path, 0, error);
-    if (root == NULL)
-        return NULL;
-    g_autoptr(GPtrArray) unreadable = NULL;
-    g_autoptr(GPtrArray) tools =
-        ipb_tool_catalog_read(root, (const char *const *) servers, &unreadable);
-    g_autoptr(GString) notes = g_string_new(NULL), text = g_string_new(NULL);
     g_autoptr(GPtrArray) found = find_tools(tools, question, notes);
+    for (guint i = 0; i < MIN(found->len, MAX_PARSERS); i++)
+        ipb_saved_code_add_parser(workspace, g_ptr_array_index(found, i));
     guint n = append_tools(text, found, question->detail);
     if (found->len == 0)
         g_string_append_printf(text, "No tool was found among %u.", tools->len);
@@ -304,6 +320,17 @@ append_package(GString *text, guint *n, const char *name)
     g_string_append_printf(text, "%s mcptools.%s", *n > 1 ? "," : "", name);
 }
 
+static void
+append_actions(GString *text, const char *path)
+{
+    g_autoptr(IpbBeneath) workspace = ipb_beneath_open(path, NULL);
+    if (workspace != NULL && S_ISDIR(ipb_beneath_kind(workspace, IPB_SAVED_CODE_ACTIONS)))
+        g_string_append_printf(text,
+                               "%sCode actions that were saved before are in "
+                               "gentools: prefer one of them if it does the task.",
+                               text->len > 0 ? " " : "");
+}
+
 char *
 ipb_tool_listing_instructions(IpbSession *session, const IpbJson *servers)
 {
@@ -321,5 +348,8 @@ ipb_tool_listing_instructions(IpbSession *session, const IpbJson *servers)
     if (n > MAX_INSTRUCTION_PACKAGES)
         g_string_append_printf(text, " and %u more", n - MAX_INSTRUCTION_PACKAGES);
     g_string_append_c(text, '.');
-    return n > 0 ? g_string_free(g_steal_pointer(&text), FALSE) : NULL;
+    if (n == 0)
+        g_string_truncate(text, 0);
+    append_actions(text, ipb_session_workspace(session));
+    return text->len > 0 ? g_string_free(g_steal_pointer(&text), FALSE) : NULL;
 }

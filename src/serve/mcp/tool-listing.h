@@ -12,9 +12,9 @@
  * the tool describe_tools. */
 void ipb_tool_listing_finish_register(IpbServedCall *call, const char *const *modules,
                                       bool offers_describe);
-/* The tool describe_tools. */
+/* The tool describe_tools, which also describes saved code actions. */
 void ipb_tool_listing_describe(IpbServedCall *call, const IpbJson *arguments);
 /* A sentence about the packages of the session's workspace, and of @servers (an object with their
- * names, or NULL), which will be registered before the first cell. NULL: there are none. Caller
- * frees. */
+ * names, or NULL), which will be registered before the first cell, and one about saved code
+ * actions. NULL: there are none. Caller frees. */
 char *ipb_tool_listing_instructions(IpbSession *session, const IpbJson *servers);

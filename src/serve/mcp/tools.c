@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/spelling.h"
 #include "serve/mcp-tools-json.h"
+#include "serve/mcp/checkpoint-tools.h"
 #include "serve/mcp/session-tools.h"
 #include "serve/mcp/tool-listing.h"
 #include "serve/mcp/variables.h"
@@ -19,6 +20,8 @@
 #define DEFAULT_MAX_OUTPUT_CHARS 5000
 #define MAX_CALLS 1000
 #define MAX_ARGUMENTS 3
+/* Cells that the tool undo can undo. */
+#define UNDO_CELLS 20
 /* Characters of an argument's name in an error. */
 #define MAX_SHOWN_NAME 100
 /* The beginning of its name in clientInfo. */
@@ -162,7 +165,6 @@ on_cell_event(const IpbEvent *event, void *data)
         finish_cell(call, event);
         break;
     case IPB_EVENT_STARTED:
-        call->is_running = true;
         ipb_served_call_stop_waiting(call);
         break;
     case IPB_EVENT_DISPLAY:
@@ -406,6 +408,8 @@ typedef struct {
     bool is_original;
     /* Their names, beside session_id */
     const char *arguments[MAX_ARGUMENTS + 1];
+    /* Offered only if the user names it */
+    bool is_optional;
 } Tool;
 
 static const Tool TOOLS[] = {
@@ -458,13 +462,41 @@ static const Tool TOOLS[] = {
      NO_SESSION,
      false,
      {"session_id"}},
+    {"checkpoint",
+     IPB_TOOL_CHECKPOINT_JSON,
+     ipb_mcp_checkpoint_tools_make,
+     USES_SESSION,
+     false,
+     {"name", "drop"},
+     true},
+    {"restore",
+     IPB_TOOL_RESTORE_JSON,
+     ipb_mcp_checkpoint_tools_restore,
+     USES_SESSION,
+     false,
+     {"name"},
+     true},
+    {"undo",
+     IPB_TOOL_UNDO_JSON,
+     ipb_mcp_checkpoint_tools_undo,
+     USES_SESSION,
+     false,
+     {"cells"},
+     true},
+    {"branch",
+     IPB_TOOL_BRANCH_JSON,
+     ipb_mcp_checkpoint_tools_branch,
+     USES_SESSION,
+     false,
+     {"checkpoint"},
+     true},
 };
 
 static bool
 is_offered(const IpbMcpTools *tools, const Tool *tool)
 {
     const char *const *names = tools->options.tools.names;
-    return (names == NULL || g_strv_contains(names, tool->name)) &&
+    return (names == NULL ? !tool->is_optional : g_strv_contains(names, tool->name)) &&
            (tools->options.offers_register || tool->call != call_register) &&
            (tools->options.keeps_results || tool->call != call_get_cell_result);
 }
@@ -485,6 +517,12 @@ ipb_mcp_tools_offers(const IpbMcpTools *tools, const char *name)
         if (g_str_equal(TOOLS[i].name, name))
             return is_offered(tools, &TOOLS[i]);
     return false;
+}
+
+unsigned
+ipb_mcp_tools_undo(const IpbMcpToolOptions *options)
+{
+    return options->names != NULL && g_strv_contains(options->names, "undo") ? UNDO_CELLS : 0;
 }
 
 bool

@@ -38,6 +38,8 @@ void ipb_mcp_tools_set_default(IpbMcpTools *tools, IpbNamedSession *session);
 bool ipb_mcp_tools_offers(const IpbMcpTools *tools, const char *name);
 /* INVALID: one of @names (NULL-terminated) is no tool; the message lists them. */
 bool ipb_mcp_tools_check_names(const char *const *names, GError **error);
+/* How many cells sessions must be able to undo for the tools that the user chose. */
+unsigned ipb_mcp_tools_undo(const IpbMcpToolOptions *options);
 /* The value of "tools" in the answer to tools/list. */
 void ipb_mcp_tools_describe(const IpbMcpTools *tools, IpbJsonWriter *writer);
 /* Handles a tools/call request, which is answered now or later. */

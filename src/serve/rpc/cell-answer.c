@@ -259,6 +259,7 @@ ipb_rpc_cell_answer_write(const IpbRpcCellAnswer *answer, const IpbEvent *done, 
     write_strings(writer, "notices", ipb_cell_text_notices(answer->text));
     ipb_json_member_string(writer, "message", done->text);
     ipb_json_member_int(writer, "execution_count", done->execution_count);
+    ipb_json_member_bool(writer, "undone", done->is_undone);
     ipb_json_end_object(writer);
     return writer;
 }

@@ -57,6 +57,12 @@ read_approval(IpbRpcParams *params, IpbSessionOptions *session)
 }
 
 static void
+read_undo(IpbRpcParams *params, IpbSessionOptions *session)
+{
+    session->undo = (unsigned) ipb_rpc_params_int(params, "undo", 0, 0, IPB_MAX_UNDO);
+}
+
+static void
 read_sandbox(IpbRpcParams *params, IpbSessionOptions *session)
 {
     session->sandbox_config = ipb_rpc_params_path(params, "sandbox_config");
@@ -157,6 +163,7 @@ ipb_rpc_session_options_new(IpbRpcRequest *request, IpbRpcParams *params)
     read_sandbox(params, session);
     read_limits(params, options);
     read_shell(params, session);
+    read_undo(params, session);
     read_port(params, "tool_server", &options->tool_server);
     read_port(params, "gateway", &options->gateway);
     return options;

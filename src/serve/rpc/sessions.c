@@ -438,6 +438,7 @@ session_execute(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     bool strips = ipb_rpc_params_bool(params, "strip", true);
     bool allows_input = ipb_rpc_params_bool(params, "allow_stdin", false);
     int64_t input_timeout_ms = ipb_rpc_params_ms(params, "input_timeout", 0);
+    bool undoes_on_error = ipb_rpc_params_bool(params, "undo_on_error", false);
     IpbApprovalPolicy approval = IPB_APPROVAL_DENY;
     bool has_approval = ipb_rpc_params_approval(params, &approval);
     if (!ipb_rpc_params_check(params, request))
@@ -455,6 +456,7 @@ session_execute(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         .stores_history = true,
         .allows_input = allows_input,
         .input_timeout_ms = (unsigned) input_timeout_ms,
+        .undoes_on_error = undoes_on_error,
     };
     start_cell(cell, request, code, &options);
 }
@@ -806,6 +808,16 @@ typedef struct Fork {
 } Fork;
 
 static void
+write_warnings(IpbJsonWriter *writer, const char *const *warnings)
+{
+    ipb_json_key(writer, "warnings");
+    ipb_json_begin_array(writer);
+    for (; *warnings != NULL; warnings++)
+        ipb_json_write_string(writer, *warnings);
+    ipb_json_end_array(writer);
+}
+
+static void
 on_branched(const char *const *warnings, const GError *error, void *data)
 {
     g_autofree Fork *fork = data;
@@ -820,11 +832,7 @@ on_branched(const char *const *warnings, const GError *error, void *data)
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "session", session->id);
     ipb_json_member_string(writer, "workspace", ipb_session_workspace(session->core));
-    ipb_json_key(writer, "warnings");
-    ipb_json_begin_array(writer);
-    for (; *warnings != NULL; warnings++)
-        ipb_json_write_string(writer, *warnings);
-    ipb_json_end_array(writer);
+    write_warnings(writer, warnings);
     ipb_json_end_object(writer);
     ipb_rpc_pending_reply(fork->pending, writer);
 }
@@ -864,6 +872,7 @@ session_fork(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     IpbRpcSessions *sessions = group;
     Session *forerunner = find_session(group, params);
     IpbSessionForkOptions options = {
+        .checkpoint = (uint64_t) ipb_rpc_params_int(params, "checkpoint", 0, 1, INT64_MAX),
         .seed = ipb_rpc_params_int(params, "seed", -1, 0, UINT32_MAX),
     };
     options.has_seed = options.seed >= 0;
@@ -883,6 +892,120 @@ session_fork(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     session->fork->pending = pending;
 }
 
+/* --- checkpoints ----------------------------------------------------------------------------- */
+
+static void
+write_checkpoint(IpbJsonWriter *writer, const IpbCheckpointInfo *info)
+{
+    ipb_json_begin_object(writer);
+    ipb_json_member_int(writer, "checkpoint", (int64_t) info->id);
+    ipb_json_member_string(writer, "name", info->name);
+    ipb_json_member_int(writer, "created_ms", info->created_us / 1000);
+    ipb_json_member_int(writer, "private_bytes", (int64_t) info->private_bytes);
+    ipb_json_member_string(writer, "lost", info->lost_cause);
+    write_warnings(writer, info->warnings);
+    ipb_json_end_object(writer);
+}
+
+static void
+on_checkpoint_made(uint64_t id, const GError *error, void *data)
+{
+    IpbRpcPending *pending = data;
+    const Session *session = pending->owner;
+    IpbCheckpointInfo info;
+    if (error != NULL) {
+        ipb_rpc_pending_fail(pending, error);
+        return;
+    }
+    ipb_checkpoints_get(ipb_session_checkpoints(session->core), id, &info);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    write_checkpoint(writer, &info);
+    ipb_rpc_pending_reply(pending, writer);
+}
+
+static void
+session_checkpoint(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    const char *name = ipb_rpc_params_string(params, "name");
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    if (!ipb_session_checkpoint(session->core, name, on_checkpoint_made, pending, &error))
+        ipb_rpc_pending_fail(pending, error);
+}
+
+static void
+on_restored(const GError *error, void *data)
+{
+    if (error != NULL)
+        ipb_rpc_pending_fail(data, error);
+    else
+        ipb_rpc_pending_reply_empty(data);
+}
+
+static void
+session_restore(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    int64_t checkpoint = ipb_rpc_params_int(params, "checkpoint", 0, 1, INT64_MAX);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    if (!ipb_session_restore(session->core, (uint64_t) checkpoint, on_restored, pending, &error))
+        ipb_rpc_pending_fail(pending, error);
+}
+
+static void
+session_undo(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    int64_t n = ipb_rpc_params_int(params, "n", 1, 1, IPB_MAX_UNDO);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    if (!ipb_session_undo(session->core, (unsigned) n, on_restored, pending, &error))
+        ipb_rpc_pending_fail(pending, error);
+}
+
+static void
+session_drop_checkpoint(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    int64_t checkpoint = ipb_rpc_params_int(params, "checkpoint", 0, 1, INT64_MAX);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    if (ipb_checkpoints_drop(ipb_session_checkpoints(session->core), (uint64_t) checkpoint, &error))
+        ipb_rpc_reply_empty(request);
+    else
+        ipb_rpc_reply_error(request, error);
+}
+
+static void
+session_checkpoints(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    IpbCheckpoints *checkpoints = ipb_session_checkpoints(session->core);
+    g_autoptr(GArray) list = ipb_checkpoints_list(checkpoints);
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_object(writer);
+    ipb_json_key(writer, "checkpoints");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < list->len; i++)
+        write_checkpoint(writer, &g_array_index(list, IpbCheckpointInfo, i));
+    ipb_json_end_array(writer);
+    ipb_json_member_int(writer, "undo", ipb_checkpoints_n_undo(checkpoints));
+    ipb_json_end_object(writer);
+    ipb_rpc_pending_reply(pending, writer);
+}
+
 /* --- all sessions ---------------------------------------------------------------------------- */
 
 const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
@@ -896,6 +1019,11 @@ const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
     {"session.watch_late_output", session_watch_late_output, .takes_notifications = true},
     {"session.reset", session_reset, .cancel_mode = IPB_RPC_CANCEL_NEVER},
     {"session.fork", session_fork},
+    {"session.checkpoint", session_checkpoint, .cancel_mode = IPB_RPC_CANCEL_NEVER},
+    {"session.restore", session_restore, .cancel_mode = IPB_RPC_CANCEL_NEVER},
+    {"session.undo", session_undo, .cancel_mode = IPB_RPC_CANCEL_NEVER},
+    {"session.drop_checkpoint", session_drop_checkpoint},
+    {"session.checkpoints", session_checkpoints},
     {"session.register", session_register},
     {"session.install", session_install},
     {"session.changes", session_changes},

@@ -45,6 +45,7 @@ typedef struct {
 
 /* The functions that are used: result, member of Functions, name in libzmq, parameters. */
 #define FUNCTIONS(X)                                                                               \
+    X(void, version, zmq_version, (int *major, int *minor, int *patch))                            \
     X(void *, ctx_new, zmq_ctx_new, (void) )                                                       \
     X(int, ctx_term, zmq_ctx_term, (void *context))                                                \
     X(void *, socket, zmq_socket, (void *context, int type))                                       \
@@ -166,6 +167,14 @@ ipb_zmq_new(GError **error)
         return NULL;
     }
     return g_steal_pointer(&zmq);
+}
+
+char *
+ipb_zmq_version(const IpbZmq *zmq)
+{
+    int major, minor, patch;
+    zmq->f.version(&major, &minor, &patch);
+    return g_strdup_printf("libzmq %d.%d.%d", major, minor, patch);
 }
 
 void

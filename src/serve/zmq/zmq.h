@@ -34,6 +34,8 @@ typedef void (*IpbZmqFunc)(const IpbSpan *parts, size_t n_parts, void *data);
 
 /* Errors: UNAVAILABLE, with how to install libzmq. */
 IpbZmq *ipb_zmq_new(GError **error);
+/* The version of libzmq, for people. The caller frees it. */
+char *ipb_zmq_version(const IpbZmq *zmq);
 /* Waits for messages that are on their way, for a second at most. */
 void ipb_zmq_free(IpbZmq *zmq);
 

@@ -2,7 +2,8 @@
 """Forks a branch of this kernel: a second kernel with the same state, between two cells.
 
 One call in C does the fork (src/sandbox/linux/init/branch.c). The branch is a child of the
-forkserver or, in a sandbox, of pid 1, so user code here does not see it.
+forkserver or, in a sandbox, of pid 1, so user code here does not see it. A parked copy waits in
+that call, and returns only in branches of it.
 
 What a fork would break without an error is refused (`find_reasons`), or mended in the branch
 (`Mends`). What both share or the branch lacks is a warning (`find_warnings`).
@@ -14,8 +15,10 @@ import asyncio
 import atexit
 import ctypes
 import errno
+import fcntl
 import os
 import random
+import re
 import signal
 import stat
 import sys
@@ -23,9 +26,14 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from . import event_loop, linux
+from .pipes import descriptors_of
+
+if TYPE_CHECKING:
+    from .process import Links
 
 # Threads of a pool become idle some microseconds after the last result was delivered.
 IDLE_TIMEOUT_S = 0.2
@@ -36,8 +44,12 @@ MAX_TEXTS = 20
 MAX_DEPTH_IN_SANDBOX = 15
 MAX_TEXT = 300
 OMP_PAUSE_HARD = 2
-# Native threads of libraries that hang in a branch, by the beginning of their names.
-HANGING_THREADS = {"polars-": "polars has run a parallel query, and its threads cannot be forked"}
+TQDM_MONITOR = "tqdm._monitor"
+# Native threads of libraries that hang in a branch, by their names. (polars has another thread as
+# soon as it is imported, "polars-ooc-clea", of which nothing waits.)
+HANGING_THREADS = {
+    re.compile(r"polars-\d"): "polars has run a parallel query, and its threads cannot be forked"
+}
 TIMERS = {
     signal.ITIMER_REAL: "ITIMER_REAL",
     signal.ITIMER_VIRTUAL: "ITIMER_VIRTUAL",
@@ -53,16 +65,61 @@ class Refused(Exception):
         self.reasons = reasons
 
 
+class _Port(ctypes.Structure):
+    _fields_ = [("fd", ctypes.c_int), ("stream", ctypes.c_int)]
+
+
+class Park(ctypes.Structure):
+    """IpbPark in branch.c."""
+
+    _fields_ = [
+        ("fds", ctypes.c_int * 3),
+        ("wire", ctypes.c_int),
+        ("n_ports", ctypes.c_int),
+        ("parent", ctypes.c_int),
+        ("is_too_deep", ctypes.c_int),
+        ("is_restored", ctypes.c_int),
+        ("ports", ctypes.POINTER(_Port)),
+        ("environment", ctypes.c_void_p),
+        ("environment_size", ctypes.c_size_t),
+    ]
+
+
+def make_park(fds: list[int], links: Links, parent: int | None, depth: int) -> Park:
+    marks = (links.stdout_marks, links.stderr_marks)
+    ports = [_Port(fd, stream + 1) for stream in (0, 1) for fd in descriptors_of(marks[stream])]
+    start, end = linux.environment_block()
+    return Park(
+        fds=(ctypes.c_int * 3)(*fds),
+        wire=links.wire,
+        n_ports=len(ports),
+        parent=parent or 0,
+        is_too_deep=depth >= MAX_DEPTH_IN_SANDBOX,
+        ports=(_Port * len(ports))(*ports),
+        environment=start,
+        environment_size=end - start,
+    )
+
+
 class Brancher:
     def __init__(self, library: str) -> None:
         # Not CDLL: like os.fork(), the call must keep the GIL.
-        self._fork = ctypes.PyDLL(library).ipb_branch_fork
+        loaded = ctypes.PyDLL(library)
+        self._fork, self._park = loaded.ipb_branch_fork, loaded.ipb_branch_park
         self._fork.argtypes = [ctypes.c_int]
+        self._park.argtypes = [ctypes.POINTER(Park)]
 
     def fork(self, is_confined: bool) -> int:
         """Like os.fork(), but the branch is not our child."""
+        return self._call(self._fork, is_confined)
+
+    def park(self, park: Park) -> int:
+        """Forks a parked copy. It returns 0 in branches of that, which `park` describes then."""
+        return self._call(self._park, ctypes.byref(park))
+
+    def _call(self, function: Any, argument: Any) -> int:
         ctypes.pythonapi.PyOS_BeforeFork()
-        pid = self._fork(is_confined)
+        pid: int = function(argument)
         if pid == 0:
             ctypes.pythonapi.PyOS_AfterFork_Child()
             return 0
@@ -115,7 +172,7 @@ def _is_harmless(thread: threading.Thread) -> bool:
     module = _module_of(thread)
     if module.startswith("joblib.externals.loky"):
         return not _is_loky_busy()
-    return module == "tqdm._monitor"
+    return module == TQDM_MONITOR
 
 
 def _pools() -> dict[Any, list[threading.Thread]]:
@@ -135,15 +192,22 @@ def _idle_workers() -> set[threading.Thread]:
     while True:
         idle: set[threading.Thread] = set()
         is_busy = False
+        frames = sys._current_frames()
         for pool, threads in _pools().items():
-            # The semaphore counts the threads that wait for work.
-            if pool._work_queue.empty() and pool._idle_semaphore._value >= len(threads):
+            if pool._work_queue.empty() and all(_awaits_work(each, frames) for each in threads):
                 idle.update(threads)
             else:
                 is_busy = True
         if not is_busy or time.monotonic() > deadline:
             return idle
         time.sleep(0.001)
+
+
+def _awaits_work(thread: threading.Thread, frames: dict[int, FrameType]) -> bool:
+    """By the frame of the pool's loop. (Until Python 3.12 the pool's own count can be too high.)"""
+    frame = frames.get(thread.ident or 0)
+    loop = sys.modules["concurrent.futures.thread"]._worker.__code__
+    return frame is not None and frame.f_code is loop and frame.f_locals.get("work_item") is None
 
 
 def _loky_executor() -> Any:
@@ -164,8 +228,8 @@ def _hanging_threads() -> Iterator[str]:
                 name = file.read().strip()
         except OSError:
             continue  # it has ended
-        for start, reason in HANGING_THREADS.items():
-            if name.startswith(start) and reason not in found:
+        for pattern, reason in HANGING_THREADS.items():
+            if pattern.match(name) and reason not in found:
                 found.add(reason)
                 yield reason
 
@@ -196,7 +260,7 @@ def find_warnings(private_fds: set[int], loop: Any) -> list[str]:
             continue
         if target.startswith("socket:"):
             sockets.append(fd)
-        elif _is_file(fd):
+        elif _is_file(fd) and not _is_reopened(fd):
             files.append(target)
     if sockets:
         warnings.append(
@@ -206,6 +270,8 @@ def find_warnings(private_fds: set[int], loop: Any) -> list[str]:
         warnings.append(
             f"open files are shared, with their positions: {', '.join(sorted(set(files))[:5])}"
         )
+    if _has_shared_memory():
+        warnings.append("memory that is mapped as shared (mmap) stays shared: both see all writes")
     if linux.has_children():
         warnings.append("child processes belong to the forerunner: the branch cannot wait for them")
     timers = [name for timer, name in TIMERS.items() if signal.getitimer(timer)[0] > 0]
@@ -236,6 +302,29 @@ def _is_file(fd: int) -> bool:
         return stat.S_ISREG(os.fstat(fd).st_mode)
     except OSError:
         return False
+
+
+def _is_reopened(fd: int) -> bool:
+    """Whether the branch gets a position of its own: see _reopen_files."""
+    try:
+        os.close(_open_again(fd))
+    except OSError:
+        return False
+    return True
+
+
+def _open_again(fd: int) -> int:
+    """Opens what a descriptor can only read. Fails for what is open for writing, too."""
+    flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    if flags & os.O_ACCMODE != os.O_RDONLY or flags & os.O_PATH:
+        raise OSError(errno.EBADF, "not open for reading only")
+    return os.open(f"/proc/self/fd/{fd}", flags & ~(os.O_CREAT | os.O_EXCL | os.O_TRUNC))
+
+
+def _has_shared_memory() -> bool:
+    """Whether memory is shared that has no descriptor. Files that are mapped have one."""
+    with open("/proc/self/maps", errors="surrogateescape") as file:
+        return any(line.split(maxsplit=2)[1] == "rw-s" and "/dev/zero" in line for line in file)
 
 
 def _clip(text: str) -> str:
@@ -277,19 +366,42 @@ class Mends:
     def __init__(self, loop: Any) -> None:
         self._loop = loop
         self._pools = list(_pools())
+        self._monitors = [t for t in threading.enumerate() if _module_of(t) == TQDM_MONITOR]
         self._random_state = random.getstate()
         self._wakeup_fd = signal.set_wakeup_fd(-1)
         if self._wakeup_fd >= 0:
             signal.set_wakeup_fd(self._wakeup_fd, warn_on_full_buffer=False)
 
-    def apply(self) -> None:
+    def apply(self, is_restored: bool) -> None:
+        """@is_restored: it takes the place of its forerunner, and so runs its exit handlers."""
         random.setstate(self._random_state)  # os.fork's hooks have seeded it
         event_loop.renew(self._loop, self._wakeup_fd)
         for pool in self._pools:
             _restart_pool(pool)
+        _reopen_files()
         _forget_children()
         _forget_loky()
-        _forget_exit_handlers()
+        for monitor in self._monitors:
+            monitor.tqdm_cls.monitor = None  # type: ignore[attr-defined]  # the next bar starts one
+        if not is_restored:
+            _forget_exit_handlers()
+
+
+def _reopen_files() -> None:
+    """Gives files that are open for reading only a position of their own.
+
+    Libraries keep such files, too: matplotlib its fonts, in which it seeks and reads all the time.
+    """
+    for fd, _ in list(_descriptors()):
+        if not _is_file(fd):
+            continue
+        try:
+            own = _open_again(fd)
+        except OSError:
+            continue  # a warning has said that it is shared
+        os.lseek(own, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
+        os.dup2(own, fd, os.get_inheritable(fd))
+        os.close(own)
 
 
 def _restart_pool(pool: Any) -> None:

@@ -252,8 +252,8 @@ class Kernel:
             self._answer(message)
         elif kind == wire.SHUTDOWN:
             self._end()
-        elif kind == wire.BRANCH:
-            self._branch(message)
+        elif kind in (wire.BRANCH, wire.PARK):
+            self._branch(message, kind == wire.PARK)
         elif kind == wire.PIPES:
             self._take_pipes(message["pipes"])
         elif kind != wire.INPUT:  # its request was interrupted
@@ -319,15 +319,15 @@ class Kernel:
 
     # Branches
 
-    def _branch(self, message: dict[str, Any]) -> None:
+    def _branch(self, message: dict[str, Any], is_parked: bool) -> None:
         fds = [self._received_fds.popleft() for _ in range(3)]
         reply: dict[str, Any] = {"id": message["id"]}
         if message.get("token") is not None:
             os.environ[TOOL_TOKEN] = message["token"]
             self._environment = {**self._environment, TOOL_TOKEN: message["token"]}
         try:
-            reply["warnings"] = self._check_branch(fds)
-            pid = self._fork_branch(fds)
+            reply["warnings"] = self._check_branch(fds, is_parked)
+            pid = self._fork_branch(fds, is_parked)
             if pid == 0:
                 return
             reply["pid"] = pid
@@ -339,13 +339,14 @@ class Kernel:
             os.close(fd)
         self._output.send(wire.BRANCHED, reply)
 
-    def _check_branch(self, fds: list[int]) -> list[str]:
+    def _check_branch(self, fds: list[int], is_parked: bool) -> list[str]:
         """Returns warnings."""
         if self._forked.brancher is None:
             raise branching.Refused(["the installation lacks the library ipybox-enter.so"])
         if self._cells.is_busy or self._waiting:
             raise branching.Refused(["a cell runs"])
-        if self._forked.parent is None and self._forked.depth >= branching.MAX_DEPTH_IN_SANDBOX:
+        is_deepest = self._forked.depth >= branching.MAX_DEPTH_IN_SANDBOX
+        if self._forked.parent is None and is_deepest and not is_parked:
             depth = branching.MAX_DEPTH_IN_SANDBOX
             raise branching.Refused([f"in a sandbox branches can be {depth} deep, as this one is"])
         reasons = branching.find_reasons()
@@ -353,24 +354,30 @@ class Kernel:
             raise branching.Refused(reasons)
         return branching.find_warnings({*fds, *self._forked.links.fds()}, self._loop)
 
-    def _fork_branch(self, fds: list[int]) -> int:
+    def _fork_branch(self, fds: list[int], is_parked: bool) -> int:
         mends = branching.Mends(self._loop)
         branching.pause_openmp()
+        forked = self._forked
+        park = branching.make_park(fds, forked.links, forked.parent, forked.depth)
         self._output.begin_branch()
         pid = -1
         try:
-            pid = self._forked.brancher.fork(self._forked.parent is None)
+            if is_parked:
+                pid = forked.brancher.park(park)
+            else:
+                pid = forked.brancher.fork(forked.parent is None)
         finally:
             if pid != 0:
                 self._output.is_branching = False
         if pid == 0:
+            is_restored = bool(is_parked and park.is_restored)
             try:
-                self._become_branch(fds, mends)
+                self._become_branch(list(park.fds), mends, is_restored)
             except BaseException as error:
                 fail(f"the branch cannot start: {type(error).__name__}: {error}")
         return pid
 
-    def _become_branch(self, fds: list[int], mends: branching.Mends) -> None:
+    def _become_branch(self, fds: list[int], mends: branching.Mends, is_restored: bool) -> None:
         self._output.become_branch(fds)
         os.setsid()
         parent = self._forked.parent
@@ -381,7 +388,7 @@ class Kernel:
             linux.die_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
-        mends.apply()
+        mends.apply(is_restored)
         self._reader.clear()
         self._reader = wire.FrameReader()
         self._waiting.clear()
@@ -389,13 +396,14 @@ class Kernel:
         kind, message = self._read_first_frame()  # the core has adopted us
         if kind != wire.START or message.get("version") != wire.VERSION:
             fail(f"the first frame must be start, version {wire.VERSION}")
+        if not is_restored:
+            self._forked.depth += 1
         self._start_branch(message)
         self._loop.call_soon(self._take_frames)
 
     def _start_branch(self, message: dict[str, Any]) -> None:
         """Of what `start` says only the identity and the seed are new."""
         self._forked.id = message["id"]
-        self._forked.depth += 1
         for name, value in message["env"].items():
             if self._environment.get(name) != value:
                 os.environ[name] = value

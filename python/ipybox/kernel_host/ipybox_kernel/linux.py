@@ -70,6 +70,17 @@ def flush_c_stdout() -> None:
     _libc.fflush(_c_stdout)
 
 
+def environment_block() -> tuple[int, int]:
+    """Where the strings of /proc/self/environ begin and end in memory; (0, 0): unknown."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        # Fields 50 and 51 of proc(5). The first field after the ")" is number 3.
+        return int(fields[47]), int(fields[48])
+    except (OSError, ValueError, IndexError):
+        return 0, 0
+
+
 def rewrite_environment_block(entry: bytes) -> None:
     """Makes /proc/self/environ begin with @entry ("NAME=value").
 
@@ -77,13 +88,7 @@ def rewrite_environment_block(entry: bytes) -> None:
     recognises processes that a kernel has forked and that have left its session. Only for a process
     whose environment has been replaced, because the old strings are overwritten in place.
     """
-    try:
-        with open("/proc/self/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        # Fields 50 and 51 of proc(5). The first field after the ")" is number 3.
-        start, end = int(fields[47]), int(fields[48])
-    except (OSError, ValueError, IndexError):
-        return
+    start, end = environment_block()
     if end - start > len(entry):
         ctypes.memmove(start, entry + b"\0", len(entry) + 1)
         ctypes.memset(start + len(entry) + 1, 0, end - start - len(entry) - 1)

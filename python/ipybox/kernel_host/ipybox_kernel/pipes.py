@@ -46,13 +46,13 @@ class Pipes:
         """Makes each of our descriptors of the old pipes one of the new pipes, which are taken."""
         for mark, fd in zip(self._marks, new, strict=True):
             try:
-                for old in _descriptors_of(mark):
+                for old in descriptors_of(mark):
                     os.dup2(fd, old, inheritable=os.get_inheritable(old))
             finally:
                 os.close(fd)
 
 
-def _descriptors_of(mark: int) -> list[int]:
+def descriptors_of(mark: int) -> list[int]:
     """All our descriptors of the pipe. User code may have duplicated them, or closed some."""
     try:
         pipe = _identity(mark)

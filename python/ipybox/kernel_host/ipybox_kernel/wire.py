@@ -19,6 +19,8 @@ INPUT = 5
 PIPES = 6
 COMM_TO_KERNEL = 7
 BRANCH = 8
+PARK = 9
+RESTORE = 10  # read in C, by a parked copy
 
 HELLO = 64
 DISPLAY = 65

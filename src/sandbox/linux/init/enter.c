@@ -26,9 +26,9 @@
     (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
      CLONE_NEWCGROUP)
 
-/* Returns 0 in the kernel, and its pid in the caller. On failure
- * returns a negative errno, and @error says which step failed. @channel: a socket to the core,
- * which receives the listener of seccomp's notifications. */
+/* Returns 0 in the kernel, and its pid in the caller. On failure returns a negative errno, and
+ * @error says which step failed. @channel: a socket to the core, which receives the listener of
+ * seccomp's notifications. */
 __attribute__((visibility("default"))) pid_t ipb_enter_fork(int init_pidfd, int plan, int channel,
                                                             char *error, size_t error_size);
 

@@ -4,11 +4,16 @@ a short `help()`.
 
 Each package has a catalog, the file `.tools.jsonl`, which the core wrote: a line of JSON for each
 tool. The core reads it in the same way for the MCP tool `describe_tools`.
+
+Both also offer what agents have saved beside the packages: code actions
+(`gentools/CATEGORY/NAME/api.py`) and output parsers (`run_parsed` in a tool's module or in
+`mcpparse`). See `src/apigen/saved-code.h`.
 """
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import os
 import re
@@ -20,6 +25,11 @@ MAX_CATALOG = 4 << 20  # bytes
 MAX_FOUND = 20  # tools that search() shows by default
 MAX_WORDS = 32
 NAME_WEIGHT = 4
+ACTIONS = "gentools"
+MAX_SOURCE = 256 << 10  # bytes
+MAX_ENTRIES = 1000
+MAX_SIGNATURE = 2000
+MAX_SUMMARY = 200
 DETAILS = {"signatures": "signature", "stubs": "stub", "full": "full"}
 
 
@@ -55,7 +65,149 @@ def packages(paths: Iterable[str]) -> Iterator[str]:
 
 
 def all_tools(paths: Iterable[str]) -> list[dict[str, Any]]:
-    return [tool for directory in packages(paths) for tool in read(directory)]
+    """The saved actions, then the tools of the packages."""
+    paths = list(paths)
+    roots = [os.path.join(os.path.dirname(path), ACTIONS) for path in paths]
+    tools = [tool for directory in packages(paths) for tool in read(directory)]
+    return [*(action for root in roots for action in actions(root)), *tools]
+
+
+def names_in(directory: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(directory))[:MAX_ENTRIES]
+    except OSError:
+        return []
+    return [name for name in names if re.fullmatch("[a-zA-Z][a-zA-Z0-9_]{,99}", name)]
+
+
+def read_source(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read(MAX_SOURCE)
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def actions(root: str) -> Iterator[dict[str, Any]]:
+    """The code actions that were saved. Those without a function `run` are left out."""
+    for category in names_in(root):
+        for name in names_in(os.path.join(root, category)):
+            source = read_source(os.path.join(root, category, name, "api.py"))
+            module = f"{ACTIONS}.{category}.{name}"
+            signature = signature_of(source, "run", module)
+            if signature is None:
+                continue
+            yield {
+                "server": f"{ACTIONS}.{category}",
+                "module": name,
+                "name": module,
+                "signature": signature,
+                "stub": f"# {module}\n{source}",
+            }
+
+
+# Strings, comments, and what continues a line. A short string ends with its line.
+_TOKEN = re.compile(
+    r""""{3}(?:\\.|[^\\])*?(?:"{3}|\Z)|'{3}(?:\\.|[^\\])*?(?:'{3}|\Z)"""
+    r"""|"(?:\\.|[^\\"\n])*"?|'(?:\\.|[^\\'\n])*'?"""
+    r"""|\#[^\n]*|\\.|.""",
+    re.DOTALL,
+)
+_DEFINITION = r"(?:async[ \t]+)?def[ \t]+{}[ \t]*\("
+
+
+def find_function(source: str, name: str) -> int | None:
+    """Where the last function with this name begins at the top level."""
+    definition = re.compile(_DEFINITION.format(name))
+    found, depth, at, is_start = None, 0, 0, True
+    while at < len(source):
+        if is_start and definition.match(source, at):
+            found = at
+        match = _TOKEN.match(source, at)
+        assert match is not None
+        token = match[0]
+        is_start = token == "\n" and depth == 0
+        depth = max(0, depth + (token in "([{") - (token in ")]}"))
+        at = match.end()
+    return found
+
+
+def signature_of(source: str, name: str, module: str) -> str | None:
+    """The function and the first line of its docstring, on one line; as the core shows it."""
+    start = find_function(source, name)
+    if start is None:
+        return None
+    out, depth, gap, at = "", 0, False, start
+    while match := _TOKEN.match(source, at):
+        token, at = match[0], match.end()
+        if token[0] in " \t\r\n\f#" or token == "\\\n":
+            gap = True
+            continue
+        if token == ":" and depth == 0:
+            break
+        if gap and token in ")]}":
+            out = out.removesuffix(",")
+        elif gap and out and out[-1] not in "([{":
+            out += " "
+        depth += (token in "([{") - (token in ")]}")
+        if depth < 0:
+            return None
+        out, gap = out + token, False
+    else:
+        return None
+    if len(out.encode()) > MAX_SIGNATURE:
+        out = out.partition("(")[0] + "(…)"
+    out = out.replace("\r", " ").replace("\n", " ")
+    summary = summary_of(source[at:])
+    return f"{out}: ...  # {module}" + (f": {summary}" if summary else "")
+
+
+def summary_of(body: str) -> str:
+    """The first line with text of the docstring with which a function's body begins."""
+    match = re.match(r"(?:[ \t\r\n\f]|#[^\n]*|\\\n)*[rRuU]?", body)
+    token = _TOKEN.match(body, match.end() if match else 0)
+    text = token[0] if token else ""
+    if text[:1] not in ("'", '"'):
+        return ""
+    quotes = text[:3] if text[:3] in ("'" * 3, '"' * 3) else text[0]
+    if len(text) < 2 * len(quotes) or not text.endswith(quotes):
+        return ""
+    lines = re.split("[\r\n]", text[len(quotes) : -len(quotes)].lstrip(" \t\r\n\f"))
+    line = lines[0].rstrip(" \t\f")
+    return line if len(line) <= MAX_SUMMARY else line[:MAX_SUMMARY] + "…"
+
+
+def add_parser(paths: Iterable[str], tool: dict[str, Any]) -> dict[str, Any]:
+    """The tool with its output parser, if it has one."""
+    server, name = tool["server"], tool["module"]
+    for path in paths:
+        package = os.path.join(path, server)
+        parsers = os.path.join(os.path.dirname(path), "mcpparse", server)
+        for directory, module in ((package, ""), (parsers, "mcpparse.")):
+            source = read_source(os.path.join(directory, f"{name}.py"))
+            module += f"{server}.{name}"
+            line = signature_of(source, "run_parsed", module)
+            if line is None:
+                continue
+            if directory == package:
+                source = added_to(package, f"{name}.py", source) or line.partition("  # ")[0]
+            text = f"\n\n# Its output parser, in {module}:\n{source.lstrip()}"
+            texts = [key for key in ("stub", "full") if key in tool]
+            longer: dict[str, Any] = {key: tool[key].rstrip() + text for key in texts}
+            return {**tool, "signature": f"{tool['signature']}\n{line}", **longer}
+    return tool
+
+
+def added_to(package: str, file: str, source: str) -> str:
+    """What a user appended to the generated text of the file."""
+    data = source.encode()
+    for line in read_source(os.path.join(package, ".generated")).splitlines():
+        digest, _, rest = line.partition(" ")
+        size, _, name = rest.partition(" ")
+        if name == file and size.isdigit():
+            if hashlib.sha256(data[: int(size)]).hexdigest() == digest:
+                return data[int(size) :].decode()
+    return ""
 
 
 def text_of(tool: dict[str, Any], detail: str) -> str:
@@ -66,13 +218,12 @@ def text_of(tool: dict[str, Any], detail: str) -> str:
 
 
 def find(tools: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """The tools with this name: "server.tool", "tool" or "server"."""
-    server, _, rest = name.partition(".")
+    """The tools and actions with this name: "server.tool", "tool" or "server"."""
     return [
         tool
         for tool in tools
         if name in (tool["server"], tool["module"], tool.get("tool"))
-        or (tool["server"] == server and rest in (tool["module"], tool.get("tool")))
+        or name in (f"{tool['server']}.{tool['module']}", f"{tool['server']}.{tool.get('tool')}")
     ]
 
 
@@ -89,7 +240,7 @@ def search(paths: Iterable[str], words: str, limit: int) -> Text:
     found = [tool for score, tool in sorted(rated, key=lambda pair: -pair[0]) if score > 0]
     if not found:
         return Text(f"No tool was found among {len(tools)}.")
-    lines = [text_of(tool, "signatures") for tool in found[:limit]]
+    lines = [text_of(add_parser(paths, tool), "signatures") for tool in found[:limit]]
     if len(found) > limit:
         lines.append(f"[{limit} of {len(found)} tools are shown: use more words, or limit=…]")
     return Text("\n".join(lines))
@@ -101,7 +252,7 @@ def describe(paths: Iterable[str], name: str, detail: str) -> Text:
     tools = all_tools(paths)
     found = find(tools, name)
     if found:
-        return Text("\n\n".join(text_of(tool, detail) for tool in found))
+        return Text("\n\n".join(text_of(add_parser(paths, tool), detail) for tool in found))
     known = [name for tool in tools for name in (tool["name"], tool["module"])]
     close = difflib.get_close_matches(name, known, 3)
     hint = f"; did you mean {' or '.join(close)}?" if close else ": mcptools.search() lists tools"
@@ -154,5 +305,6 @@ def help_text(thing: Any) -> str | None:
     tools = read(directories[0])
     if len(parts) == 2:
         return "\n".join(text_of(tool, "signatures") for tool in tools)
-    texts = [text_of(tool, "full") for tool in tools if tool["module"] == parts[2]]
+    found = [tool for tool in tools if tool["module"] == parts[2]]
+    texts = [text_of(add_parser(root.__path__, tool), "full") for tool in found]
     return texts[0] if texts else None
