@@ -30,6 +30,7 @@ SDK_NAMES = frozenset(
         "ApprovalRequestor",
         "Change",
         "Changes",
+        "Checkpoint",
         "CodeExecutionChunk",
         "CodeExecutionError",
         "CodeExecutionResult",
