@@ -229,7 +229,8 @@ complete -c ipybox -n '__ipybox_is record' -l format -xa 'ipynb md html' \
 complete -c ipybox -n '__ipybox_is record' -xa '(__fish_complete_suffix .jsonl)'
 
 complete -c ipybox -n '__ipybox_is run' -l staged -d 'Keep what cells write aside, and review it'
-complete -c ipybox -n '__ipybox_is run changes' -l staging-dir -rF -d 'Where changes are kept'
+complete -c ipybox -n '__ipybox_is run changes' -l staging-dir -xa '(__ipybox_directories)' \
+    -d 'Where changes are kept'
 complete -c ipybox -n '__ipybox_is changes' -s y -l yes -d 'Commit without asking'
 complete -c ipybox -n '__ipybox_is changes' -l diff -d 'Show diffs of texts, too'
 set -l change_commands list show commit discard

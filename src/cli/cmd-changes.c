@@ -145,13 +145,15 @@ run_changes(int argc, char **argv)
         G_OPTION_ENTRY_NULL,
     };
     int status;
-    if (!ipb_cli_parse(&ipb_verb_changes, options,
-                       "Commands:\n  list                    print what sessions have left "
-                       "(default)\n  show NAME               print its changes\n"
-                       "  commit NAME [PATH …]    write them to the workspace, after a question\n"
-                       "  discard NAME [PATH …]   forget them\n\n"
-                       "Example:\n  ipybox changes commit layer-Ab12Cd notes.txt",
-                       &argc, &argv, &status))
+    if (!ipb_cli_parse(
+            &ipb_verb_changes, options,
+            "Commands:\n  list                    print what sessions have left "
+            "(default)\n  show NAME               print its changes\n"
+            "  commit NAME PATH        write them to the workspace, after a question; several "
+            "paths, or none for all\n"
+            "  discard NAME PATH       forget them; likewise\n\n"
+            "Example:\n  ipybox changes commit layer-Ab12Cd notes.txt",
+            &argc, &argv, &status))
         return status;
     status = perform(&arguments, argc, argv);
     g_free(arguments.staging_dir);
