@@ -881,8 +881,8 @@ check_fork(const IpbSession *session, bool is_before_cell, GError **error)
         problem = "a session that is recorded cannot be forked or restored: a record is of one "
                   "session, and has no way back";
     } else if (session->staged != NULL) {
-        problem = "a session with a staged workspace cannot be forked: its branches would write to "
-                  "one layer, and none could be committed alone";
+        problem = "a session with a staged workspace cannot be forked, and has no checkpoints: the "
+                  "files of its layer would not be part of them";
     } else if (!is_before_cell && !ipb_cells_is_idle(session->cells)) {
         code = IPYBOX_ERROR_BUSY;
         problem = "a cell runs or waits: a session can be forked between cells only";
