@@ -290,9 +290,7 @@ review_layer(const IpbChangesReview *review, IpbLayer *layer)
 static void
 close_layer(IpbLayer *layer)
 {
-    g_autoptr(IpbLayerChanges) left = ipb_layer_list(layer, NULL);
-    ipb_layer_close(layer, left->changes->len == 0 && left->cut == NULL &&
-                               !ipb_layer_is_interrupted(layer));
+    ipb_layer_close(layer, !ipb_layer_is_interrupted(layer) && ipb_layer_is_empty(layer));
 }
 
 int

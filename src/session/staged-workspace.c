@@ -57,9 +57,7 @@ unref_shared(Shared *shared)
 {
     if (!g_atomic_int_dec_and_test(&shared->references))
         return;
-    g_autoptr(IpbLayerChanges) left = ipb_layer_list(shared->layer, NULL);
-    bool is_empty =
-        left->changes->len == 0 && left->cut == NULL && !ipb_layer_is_interrupted(shared->layer);
+    bool is_empty = !ipb_layer_is_interrupted(shared->layer) && ipb_layer_is_empty(shared->layer);
     ipb_layer_close(shared->layer, is_empty);
     g_free(shared);
 }

@@ -633,6 +633,39 @@ test_kills(void)
     g_assert_cmpuint(n_interrupted, >, 20);
 }
 
+static guint
+count_changes(const Place *place)
+{
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place->layer, NULL);
+    g_assert_null(changes->cut);
+    return changes->changes->len;
+}
+
+/* A file that was opened for writing and not changed is no change. But not much is compared. */
+static void
+test_empty(Place *place, const void *data)
+{
+    g_autofree char *large = g_strnfill(5 << 20, 'x');
+    g_assert_true(ipb_layer_is_empty(place->layer));
+    put(place, true, "kept", "kept");
+    put_directory(place, true, "folder");
+    g_assert_true(ipb_layer_is_empty(place->layer));
+    put(place, false, "large", large);
+    put(place, true, "large", large);
+    g_assert_cmpuint(count_changes(place), ==, 0);
+    g_assert_false(ipb_layer_is_empty(place->layer));
+    g_autofree char *path = path_of(place, true, "large");
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_assert_true(ipb_layer_is_empty(place->layer));
+    put_whiteout(place, "folder/a");
+    g_assert_false(ipb_layer_is_empty(place->layer));
+    make_opaque(place, "folder");
+    g_assert_false(ipb_layer_is_empty(place->layer));
+    put(place, true, "new", "");
+    g_assert_false(ipb_layer_is_empty(place->layer));
+    g_assert_cmpuint(count_changes(place), ==, 3);
+}
+
 /* One process has a layer at a time. */
 static void
 test_lock(Place *place, const void *data)
@@ -660,6 +693,7 @@ main(int argc, char **argv)
     ADD("deep", test_deep);
     ADD("many", test_many);
     ADD("discard", test_discard);
+    ADD("empty", test_empty);
     ADD("lock", test_lock);
     g_test_add_func("/layer/kills", test_kills);
     return g_test_run();

@@ -32,8 +32,10 @@
 
 #define MAX_STARTS 100000
 #define MAX_STATE_BYTES ((size_t) 64 << 20)
-/* Bytes that one look at a layer compares. What would be compared after them counts as changed. */
+/* Bytes that one look at a layer compares. What would be compared after them counts as changed. The
+ * second is for a look that asks only whether something has changed, which the loop waits for. */
 #define MAX_COMPARED_BYTES (UINT64_C(4) << 30)
+#define MAX_COMPARED_BYTES_BRIEF (UINT64_C(4) << 20)
 #define OPAQUE "user.overlay.opaque"
 
 #define LOCK_FILE "lock"
@@ -324,6 +326,7 @@ typedef struct {
     GPtrArray *removed, *directories, *others;
     uint64_t n_compared;
     char *cut;
+    bool is_brief; /* it ends with the first change */
 } Look;
 
 static void
@@ -337,6 +340,12 @@ static guint
 count(const Look *look)
 {
     return look->removed->len + look->directories->len + look->others->len;
+}
+
+static bool
+is_enough(const Look *look)
+{
+    return look->is_brief && count(look) > 0;
 }
 
 static gint
@@ -472,7 +481,7 @@ add_removed(Look *look, int directory, const char *name, const char *path, int64
             problem = depth < IPB_LAYER_MAX_DEPTH
                           ? ipb_layer_files_problem("the directory cannot be read", errno)
                           : g_strdup("it is too deep");
-        for (guint i = 0; names != NULL && i < names->len; i++) {
+        for (guint i = 0; names != NULL && i < names->len && !is_enough(look); i++) {
             const char *below = g_ptr_array_index(names, i);
             g_autofree char *inner_path = g_build_filename(path, below, NULL);
             add_removed(look, inner, below, inner_path, since, depth + 1);
@@ -496,7 +505,8 @@ is_same_file(Look *look, int lower, int upper, const char *name, const IpbFileSt
 {
     if ((base->mode & 0777) != (written->mode & 0777) || base->size != written->size)
         return false;
-    if (look->n_compared + base->size > MAX_COMPARED_BYTES)
+    if (look->n_compared + base->size >
+        (look->is_brief ? MAX_COMPARED_BYTES_BRIEF : MAX_COMPARED_BYTES))
         return false;
     look->n_compared += base->size;
     ipb_autofd a = ipb_layer_files_open(lower, name, O_RDONLY | O_NONBLOCK);
@@ -528,7 +538,7 @@ add_hidden(Look *look, int lower, int upper, const char *path, int64_t since, un
     g_autoptr(GPtrArray) names = read_names(lower, look, path);
     if (names == NULL)
         cut(look, g_strerror(errno), path);
-    for (guint i = 0; names != NULL && i < names->len; i++) {
+    for (guint i = 0; names != NULL && i < names->len && !is_enough(look); i++) {
         const char *name = g_ptr_array_index(names, i);
         g_autofree char *inner =
             *path != '\0' ? g_build_filename(path, name, NULL) : g_strdup(name);
@@ -616,7 +626,7 @@ look_at(Look *look, int lower, int upper, const char *path, unsigned depth)
     g_autoptr(GPtrArray) names = read_names(upper, look, path);
     if (names == NULL)
         cut(look, g_strerror(errno), path);
-    for (guint i = 0; names != NULL && i < names->len; i++) {
+    for (guint i = 0; names != NULL && i < names->len && !is_enough(look); i++) {
         const char *name = g_ptr_array_index(names, i);
         g_autofree char *inner =
             *path != '\0' ? g_build_filename(path, name, NULL) : g_strdup(name);
@@ -628,12 +638,13 @@ look_at(Look *look, int lower, int upper, const char *path, unsigned depth)
     }
 }
 
-IpbLayerChanges *
-ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan)
+static IpbLayerChanges *
+examine(IpbLayer *layer, const IpbSandboxPlan *plan, bool is_brief)
 {
     Look look = {
         .layer = layer,
         .plan = plan,
+        .is_brief = is_brief,
         .removed = g_ptr_array_new(),
         .directories = g_ptr_array_new(),
         .others = g_ptr_array_new(),
@@ -647,6 +658,19 @@ ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan)
     g_ptr_array_extend_and_steal(changes->changes, look.directories);
     g_ptr_array_extend_and_steal(changes->changes, look.others);
     return changes;
+}
+
+IpbLayerChanges *
+ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan)
+{
+    return examine(layer, plan, /* is_brief= */ false);
+}
+
+bool
+ipb_layer_is_empty(IpbLayer *layer)
+{
+    g_autoptr(IpbLayerChanges) changes = examine(layer, NULL, /* is_brief= */ true);
+    return changes->changes->len == 0 && changes->cut == NULL;
 }
 
 void
