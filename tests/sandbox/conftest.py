@@ -19,7 +19,9 @@ import harness
 import pytest
 from box import USERS, Box, NetBox
 from kernels import Kernels
+from line_program import LineProgram
 from little_internet import LittleInternet
+from rpc_driver import RpcCore
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -150,3 +152,25 @@ def internet() -> Iterator[LittleInternet]:
 def net(place: harness.Place, internet: LittleInternet) -> NetBox:
     """Like `box`, in that network."""
     return NetBox(place, internet)
+
+
+@pytest.fixture
+def core(kernels: Kernels) -> Iterator[RpcCore]:
+    """`ipybox rpc` as each user."""
+    place = kernels.place
+    program, *become = kernels.command("rpc")
+    # The option --python is that of sessions here.
+    command = [program, *become[: become.index("--python")]]
+    core = RpcCore.__new__(RpcCore)
+    environ = place.environ
+    place.environ = kernels.environ
+    try:
+        LineProgram.__init__(core, command, place)
+    finally:
+        place.environ = environ
+    core.workspace = str(place.workspace)
+    core.last_id, core.answers, core.notifications, core.requests = 0, {}, [], []
+    core.on_approval = None
+    core.call("initialize", protocol=1, client={"name": "test", "version": "1"})
+    with core:
+        yield core

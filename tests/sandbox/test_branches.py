@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 
 import pytest
 import test_files as files
 import test_syscalls
 from box import PROBES, make_settings
 from kernels import Kernels
-from line_program import LineProgram
 from rpc_driver import RpcCore, RpcError
 
 PROBE = """
@@ -48,28 +46,6 @@ print([status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb
 """
 # Programs inside find no Landlock, in a branch neither.
 LANDLOCK = "print(ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1))"
-
-
-@pytest.fixture
-def core(kernels: Kernels) -> Iterator[RpcCore]:
-    """`ipybox rpc` as each user."""
-    place = kernels.place
-    program, *become = kernels.command("rpc")
-    # The option --python is that of sessions here.
-    command = [program, *become[: become.index("--python")]]
-    core = RpcCore.__new__(RpcCore)
-    environ = place.environ
-    place.environ = kernels.environ
-    try:
-        LineProgram.__init__(core, command, place)
-    finally:
-        place.environ = environ
-    core.workspace = str(place.workspace)
-    core.last_id, core.answers, core.notifications, core.requests = 0, {}, [], []
-    core.on_approval = None
-    core.call("initialize", protocol=1, client={"name": "test", "version": "1"})
-    with core:
-        yield core
 
 
 @pytest.fixture

@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from kernels import Kernels
-from line_program import LineProgram
 from rpc_driver import RpcCore, RpcError
 
 WRITE = """
@@ -35,28 +33,6 @@ def tries(path):
         return "refused"
 print([tries(path) for path in (".git/hooks/pre-commit", ".bashrc", ".vscode/tasks.json", "other")])
 """
-
-
-@pytest.fixture
-def core(kernels: Kernels) -> Iterator[RpcCore]:
-    """`ipybox rpc` as each user."""
-    place = kernels.place
-    program, *become = kernels.command("rpc")
-    # The option --python is that of sessions here.
-    command = [program, *become[: become.index("--python")]]
-    core = RpcCore.__new__(RpcCore)
-    environ = place.environ
-    place.environ = kernels.environ
-    try:
-        LineProgram.__init__(core, command, place)
-    finally:
-        place.environ = environ
-    core.workspace = str(place.workspace)
-    core.last_id, core.answers, core.notifications, core.requests = 0, {}, [], []
-    core.on_approval = None
-    core.call("initialize", protocol=1, client={"name": "test", "version": "1"})
-    with core:
-        yield core
 
 
 @pytest.fixture

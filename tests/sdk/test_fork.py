@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import harness
 import pytest
 import scripted_server
+from core_kills import kill_core_at
 from ipybox import (
     ApprovalRequest,
     CodeExecutionError,
@@ -425,20 +422,4 @@ asyncio.run(main())
 @sandboxes
 def test_kill_during_forks(sandbox: bool) -> None:
     """The core is killed at a moment that differs each time; nothing may be left."""
-    before = harness.descendants()
-    for delay in (0.0, 0.05, 0.1, 0.2):
-        program = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", PROGRAM.replace("SANDBOX", str(sandbox))],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": str(harness.ROOT / "python")},
-            text=True,
-        )
-        assert program.stdout is not None
-        core = int(program.stdout.readline())
-        time.sleep(delay)
-        os.kill(core, signal.SIGKILL)
-        program.wait(60)
-        program.stdout.close()
-    left = harness.processes_left(before)
-    assert not left, "\n".join(left)
+    kill_core_at((0.0, 0.05, 0.1, 0.2), PROGRAM.replace("SANDBOX", str(sandbox)))

@@ -135,15 +135,17 @@ end(Place *place, const void *data)
     g_free(place->directory);
 }
 
-/* The times of files are those of a clock that ticks. */
+/* Files have the times of a clock that ticks, or (since Linux 6.13) those of the exact one, which
+ * is ahead. */
 static void
 await_tick(void)
 {
     struct timespec start, now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &start);
+    clock_gettime(CLOCK_REALTIME, &start);
     do
         clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    while (now.tv_sec == start.tv_sec && now.tv_nsec == start.tv_nsec);
+    while (now.tv_sec < start.tv_sec ||
+           (now.tv_sec == start.tv_sec && now.tv_nsec <= start.tv_nsec));
 }
 
 /* Code that runs from now on knows the workspace as it is now. */
@@ -422,6 +424,26 @@ test_protected_removal(Place *place, const void *data)
     g_assert_cmpint(lstat(link, &info), ==, -1);
 }
 
+/* What the host has changed before a cell is no conflict, also not if that was just now. */
+static void
+test_just_before(Place *place, const void *data)
+{
+    for (int i = 0; i < 100; i++) {
+        struct stat info;
+        g_autofree char *name = g_strdup_printf("file-%d", i), *path = path_of(place, false, name);
+        put(place, false, name, "first");
+        g_assert_cmpint(stat(path, &info), ==, 0); /* the next time is an exact one */
+        put(place, false, name, "second");
+        g_assert_cmpint(chmod(path, 0600), ==, 0);
+        ipb_layer_note_start(place->layer);
+        put(place, true, name, "ours");
+    }
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place->layer, NULL);
+    g_assert_cmpuint(changes->changes->len, ==, 100);
+    for (guint i = 0; i < changes->changes->len; i++)
+        g_assert_false(((IpbLayerChange *) g_ptr_array_index(changes->changes, i))->is_conflict);
+}
+
 /* What is no file, directory or link, or has special rights, or more names, or attributes. */
 static void
 test_special(Place *place, const void *data)
@@ -685,6 +707,7 @@ main(int argc, char **argv)
     ADD("parts", test_parts);
     ADD("frozen", test_frozen);
     ADD("conflicts", test_conflicts);
+    ADD("just-before", test_just_before);
     ADD("afterwards", test_afterwards);
     ADD("protected", test_protected);
     ADD("protected-removal", test_protected_removal);

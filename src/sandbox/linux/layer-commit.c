@@ -26,7 +26,7 @@
 
 #define MAX_JOURNAL_BYTES ((size_t) 256 << 20)
 /* Path, kind, type, mode, the stamps of both sides, a problem or "", is it a conflict? */
-#define ROW_TYPE "(ayyyt(btttx)(btttx)ayb)"
+#define ROW_TYPE "(ayyyt" IPB_LAYER_STAMP_TYPE IPB_LAYER_STAMP_TYPE "ayb)"
 #define JOURNAL_TYPE "a" ROW_TYPE
 /* What becomes the journal. */
 #define FROZEN IPB_LAYER_COMMIT "/frozen"
@@ -38,30 +38,14 @@
 /* --- the journal ------------------------------------------------------------------------------ */
 
 static GVariant *
-pack_stamp(const IpbFileStamp *stamp)
-{
-    return g_variant_new("(btttx)", stamp->exists, (guint64) stamp->mode, stamp->inode, stamp->size,
-                         stamp->changed_ns);
-}
-
-static IpbFileStamp
-unpack_stamp(GVariant *value)
-{
-    gboolean exists;
-    guint64 mode, inode, size;
-    gint64 changed_ns;
-    g_variant_get(value, "(btttx)", &exists, &mode, &inode, &size, &changed_ns);
-    g_variant_unref(value);
-    return (IpbFileStamp){exists, (uint32_t) mode, inode, size, changed_ns};
-}
-
-static GVariant *
 pack_change(const IpbLayerChange *change)
 {
     const char *problem = change->problem != NULL ? change->problem : "";
-    return g_variant_new("(@ayyyt@(btttx)@(btttx)@ayb)", g_variant_new_bytestring(change->path),
-                         (guint8) change->kind, (guint8) change->type, (guint64) change->mode,
-                         pack_stamp(&change->base), pack_stamp(&change->written),
+    return g_variant_new("(@ayyyt@" IPB_LAYER_STAMP_TYPE "@" IPB_LAYER_STAMP_TYPE "@ayb)",
+                         g_variant_new_bytestring(change->path), (guint8) change->kind,
+                         (guint8) change->type, (guint64) change->mode,
+                         ipb_layer_files_pack_stamp(&change->base),
+                         ipb_layer_files_pack_stamp(&change->written),
                          g_variant_new_bytestring(problem), (gboolean) change->is_conflict);
 }
 
@@ -79,8 +63,8 @@ unpack_change(GVariant *row)
     IpbLayerChange *change = ipb_layer_change_new(g_variant_get_bytestring(path),
                                                   (IpbChangeKind) kind, (IpbNameKind) type);
     change->mode = (uint32_t) mode;
-    change->base = unpack_stamp(g_variant_get_child_value(row, 4));
-    change->written = unpack_stamp(g_variant_get_child_value(row, 5));
+    change->base = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 4));
+    change->written = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 5));
     g_variant_get_child(row, 7, "b", &is_conflict);
     change->is_conflict = is_conflict;
     if (*g_variant_get_bytestring(problem) != '\0')

@@ -83,6 +83,24 @@ ipb_layer_files_are_equal(const IpbFileStamp *a, const IpbFileStamp *b)
            a->mode == b->mode;
 }
 
+GVariant *
+ipb_layer_files_pack_stamp(const IpbFileStamp *stamp)
+{
+    return g_variant_new(IPB_LAYER_STAMP_TYPE, stamp->exists, (guint64) stamp->mode, stamp->inode,
+                         stamp->size, stamp->changed_ns);
+}
+
+IpbFileStamp
+ipb_layer_files_unpack_stamp(GVariant *value)
+{
+    gboolean exists;
+    guint64 mode, inode, size;
+    gint64 changed_ns;
+    g_variant_get(value, IPB_LAYER_STAMP_TYPE, &exists, &mode, &inode, &size, &changed_ns);
+    g_variant_unref(value);
+    return (IpbFileStamp){exists, (uint32_t) mode, inode, size, changed_ns};
+}
+
 IpbNameKind
 ipb_layer_files_kind(mode_t mode)
 {

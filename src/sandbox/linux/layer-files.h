@@ -37,6 +37,10 @@ int ipb_layer_files_open(int directory, const char *path, int flags);
 int ipb_layer_files_open_parent(int directory, const char *path, const char **ret_name);
 IpbFileStamp ipb_layer_files_stamp(int directory, const char *name);
 IpbFileStamp ipb_layer_files_stamp_of(const struct stat *info);
+/* For files of ours. The second takes over @value. */
+#define IPB_LAYER_STAMP_TYPE "(btttx)"
+GVariant *ipb_layer_files_pack_stamp(const IpbFileStamp *stamp);
+IpbFileStamp ipb_layer_files_unpack_stamp(GVariant *value);
 bool ipb_layer_files_are_equal(const IpbFileStamp *a, const IpbFileStamp *b);
 IpbNameKind ipb_layer_files_kind(mode_t mode);
 /* Copies @size bytes from @from, which may change at the same time, without writing holes. */

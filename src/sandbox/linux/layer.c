@@ -42,7 +42,7 @@
 #define WORKSPACE_FILE "workspace"
 #define STARTS_FILE "starts"
 #define COMMITTED_FILE "committed"
-#define COMMITTED_TYPE "a(ay(btttx)(btttx))"
+#define COMMITTED_TYPE "a(ay" IPB_LAYER_STAMP_TYPE IPB_LAYER_STAMP_TYPE ")"
 
 /* --- its state -------------------------------------------------------------------------------- */
 
@@ -52,25 +52,40 @@ file_of(const IpbLayer *layer, const char *name)
     return g_build_filename(layer->directory, name, NULL);
 }
 
-/* The times of files are those of the coarse clock. What the host changes in the same tick as the
- * beginning of a layer was there before: no code runs yet. */
 static int64_t
-now_ns(const IpbLayer *layer)
+to_ns(const struct timespec *time)
 {
+    return (int64_t) time->tv_sec * G_GINT64_CONSTANT(1000000000) + time->tv_nsec;
+}
+
+/* What time the system would give to a change of a file now. Files have the times of a coarse clock
+ * or, since Linux 6.13, sometimes exact ones, which may be ahead of that clock. But no change gets
+ * a time before that of an earlier change. So @fd, a file of ours, is changed. */
+static int64_t
+file_time(int fd)
+{
+    struct stat info;
     struct timespec now;
-    clock_gettime(layer->starts->len == 0 ? CLOCK_REALTIME : CLOCK_REALTIME_COARSE, &now);
-    return (int64_t) now.tv_sec * G_GINT64_CONSTANT(1000000000) + now.tv_nsec;
+    /* A time that was read is not given again. */
+    if (fd >= 0 && fstat(fd, &info) == 0 && fchmod(fd, 0600) == 0 && fstat(fd, &info) == 0)
+        return to_ns(&info.st_ctim);
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return to_ns(&now);
 }
 
 void
 ipb_layer_note_start(IpbLayer *layer)
 {
-    int64_t now = now_ns(layer);
+    ipb_autofd fd = openat(layer->directory_fd, STARTS_FILE,
+                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct timespec exact;
+    clock_gettime(CLOCK_REALTIME, &exact);
+    /* What the host changes in the same tick as the beginning of a layer was there before: no code
+     * runs yet. */
+    int64_t now = layer->starts->len == 0 ? to_ns(&exact) : file_time(fd);
     if (layer->starts->len >= MAX_STARTS)
         return; /* later changes of the host count as conflicts */
     g_array_append_val(layer->starts, now);
-    ipb_autofd fd = openat(layer->directory_fd, STARTS_FILE,
-                           O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     /* If it is lost, the layer of a killed process has more conflicts, not fewer. */
     if (fd >= 0)
         ipb_fd_write(fd, &now, sizeof now);
@@ -86,24 +101,6 @@ read_starts(IpbLayer *layer)
     g_array_append_vals(layer->starts, bytes, (guint) (size / sizeof(int64_t)));
 }
 
-static GVariant *
-pack_stamp(const IpbFileStamp *stamp)
-{
-    return g_variant_new("(btttx)", stamp->exists, (guint64) stamp->mode, stamp->inode, stamp->size,
-                         stamp->changed_ns);
-}
-
-static IpbFileStamp
-unpack_stamp(GVariant *value)
-{
-    gboolean exists;
-    guint64 mode, inode, size;
-    gint64 changed_ns;
-    g_variant_get(value, "(btttx)", &exists, &mode, &inode, &size, &changed_ns);
-    g_variant_unref(value);
-    return (IpbFileStamp){exists, (uint32_t) mode, inode, size, changed_ns};
-}
-
 bool
 ipb_layer_save_committed(IpbLayer *layer, GError **error)
 {
@@ -114,8 +111,10 @@ ipb_layer_save_committed(IpbLayer *layer, GError **error)
     g_hash_table_iter_init(&iter, layer->committed);
     while (g_hash_table_iter_next(&iter, &path, &entry)) {
         const IpbCommitted *committed = entry;
-        g_variant_builder_add(&builder, "(@ay@(btttx)@(btttx))", g_variant_new_bytestring(path),
-                              pack_stamp(&committed->real), pack_stamp(&committed->written));
+        g_variant_builder_add(&builder, "(@ay@" IPB_LAYER_STAMP_TYPE "@" IPB_LAYER_STAMP_TYPE ")",
+                              g_variant_new_bytestring(path),
+                              ipb_layer_files_pack_stamp(&committed->real),
+                              ipb_layer_files_pack_stamp(&committed->written));
     }
     g_autoptr(GVariant) value = g_variant_ref_sink(g_variant_builder_end(&builder));
     g_autofree char *file = file_of(layer, COMMITTED_FILE);
@@ -136,8 +135,8 @@ read_committed(IpbLayer *layer)
         g_autoptr(GVariant) row = g_variant_get_child_value(value, i);
         g_autoptr(GVariant) path = g_variant_get_child_value(row, 0);
         IpbCommitted *committed = g_new(IpbCommitted, 1);
-        committed->real = unpack_stamp(g_variant_get_child_value(row, 1));
-        committed->written = unpack_stamp(g_variant_get_child_value(row, 2));
+        committed->real = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 1));
+        committed->written = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 2));
         g_hash_table_insert(layer->committed, g_strdup(g_variant_get_bytestring(path)), committed);
     }
 }
