@@ -203,6 +203,15 @@ def describe(pid: int) -> str:
         return str(pid)
 
 
+def is_zombie(pid: int, except_for: str) -> bool:
+    """Whether it has ended and was not reaped, and has another name than `except_for`."""
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
+    except OSError:
+        return False
+    return rest.split()[0] == "Z" and name.partition("(")[2] != except_for
+
+
 def _reap(pid: int) -> None:
     try:
         os.waitpid(pid, os.WNOHANG)

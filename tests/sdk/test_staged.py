@@ -312,6 +312,7 @@ async def test_no_checkpoints(workspace: Path) -> None:
 async def test_killed_core(workspace: Path, home: harness.Place) -> None:
     """What a session has written outlives the core."""
     before = set(layers(home))
+    processes = harness.descendants()
     executor = staged()
     await executor.start()
     await executor.execute("open('new', 'w').write('new')")
@@ -321,3 +322,6 @@ async def test_killed_core(workspace: Path, home: harness.Place) -> None:
     (layer,) = set(layers(home)) - before
     assert (layer / "upper/new").read_text() == "new"
     await executor.stop()
+    # The forkserver and the sandbox have no parent now that reaps them.
+    left = harness.processes_left(processes)
+    assert not left, "\n".join(left)
