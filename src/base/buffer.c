@@ -36,10 +36,11 @@ ipb_buffer_reserve(IpbBuffer *buffer, size_t size)
     size_t used = ipb_buffer_size(buffer);
     if (size > buffer->max_size - used)
         return NULL;
-    if (size > buffer->capacity - buffer->end) {
+    if (buffer->bytes == NULL || size > buffer->capacity - buffer->end) {
         /* Move to the front only if that frees at least half. Otherwise small reads would move the
          * content again and again. */
-        if (used + size <= buffer->capacity && used <= buffer->capacity / 2) {
+        if (buffer->bytes != NULL && used + size <= buffer->capacity &&
+            used <= buffer->capacity / 2) {
             memmove(buffer->bytes, buffer->bytes + buffer->start, used);
         } else {
             size_t capacity = MAX(used + size, MIN(buffer->capacity * 2, buffer->max_size));

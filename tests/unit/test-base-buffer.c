@@ -127,6 +127,21 @@ test_queue_to_pipe(void)
     ipb_fd_close(&ends[1]);
 }
 
+/* An empty message has room, too: NULL means that there is none. */
+static void
+test_room_for_nothing(void)
+{
+    IpbBuffer buffer;
+    ipb_buffer_init(&buffer, 16);
+    g_assert_null(ipb_buffer_data(&buffer));
+    g_assert_nonnull(ipb_buffer_reserve(&buffer, 0));
+    ipb_buffer_commit(&buffer, 0);
+    g_assert_cmpuint(ipb_buffer_size(&buffer), ==, 0);
+    g_assert_nonnull(ipb_buffer_reserve(&buffer, 16));
+    g_assert_null(ipb_buffer_reserve(&buffer, 17));
+    ipb_buffer_clear(&buffer);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -135,5 +150,6 @@ main(int argc, char **argv)
     g_test_add_func("/base/buffer/against-byte-array", test_against_byte_array);
     g_test_add_func("/base/buffer/queue", test_queue);
     g_test_add_func("/base/buffer/queue-to-pipe", test_queue_to_pipe);
+    g_test_add_func("/base/buffer/room-for-nothing", test_room_for_nothing);
     return g_test_run();
 }

@@ -13,6 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "sanitizer.h"
+
 #define N_SESSIONS 200
 #define N_SANDBOXES 60 /* they take longer */
 /* The first round fills caches, pools and the heap's holes, here and in Python. */
@@ -27,12 +29,8 @@
 /* Python's own allocator keeps arenas of 1 MiB. */
 #define ALLOWED_PYTHON_KIB 1024
 
-#ifdef __SANITIZE_ADDRESS__
-#define IS_MEMORY_MEASURED                                                                         \
-    false /* freed memory stays in quarantine; leaks are found in another way */
-#else
-#define IS_MEMORY_MEASURED true
-#endif
+/* AddressSanitizer keeps freed memory, and finds leaks in another way. */
+#define IS_MEMORY_MEASURED (!HAS_ADDRESS_SANITIZER)
 
 /* What a process has. */
 typedef struct {

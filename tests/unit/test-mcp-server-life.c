@@ -12,17 +12,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define HAS_SANITIZER true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAS_SANITIZER true
-#endif
-#endif
-#ifndef HAS_SANITIZER
-#define HAS_SANITIZER false
-#endif
+#include "sanitizer.h"
 
 static void
 test_noise(void)
@@ -158,7 +148,7 @@ test_big_answer(void)
     /* In memory are the line, the document's text and its decoded strings. MALLOC_PERTURB_ also
      * touches spare room. */
     size_t most = g_getenv("MALLOC_PERTURB_") != NULL ? 550000000 : 350000000;
-    if (!HAS_SANITIZER)
+    if (!HAS_ADDRESS_SANITIZER)
         g_assert_cmpuint(peak_memory() - before, <, most);
 
     g_auto(Answer) too_big = {0};
