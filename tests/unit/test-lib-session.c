@@ -267,52 +267,6 @@ test_free_runtime_in_the_log(void)
     assert_prints(fixture.session, "1", "1");
 }
 
-/* --- a staged workspace ----------------------------------------------------------------------- */
-
-static void
-test_staged(void)
-{
-    static const char *const PATHS[] = {"new", NULL};
-    g_auto(Fixture) fixture = {0};
-    fixture_set_up(&fixture, NULL);
-    g_autoptr(GError) error = NULL;
-    /* The workspace of the fixture's own session is live. */
-    g_assert_null(ipybox_session_get_layer(fixture.session));
-    g_assert_null(ipybox_session_changes(fixture.session, TRUE, NULL, &error));
-    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
-    g_clear_error(&error);
-    IpyboxSessionOptions options = session_options(&fixture);
-    options.workspace_mode = IPYBOX_WORKSPACE_STAGED;
-    g_assert_null(ipybox_session_new(fixture.runtime, &options, &error));
-    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
-    g_clear_error(&error);
-    options.sandbox = IPYBOX_SANDBOX_ON;
-    IpyboxSession *session = new_session(&fixture, &options);
-    g_autofree char *path = g_build_filename(ipybox_session_get_workspace(session), "new", NULL);
-    ipybox_result_free(run(session, "open('new', 'w').write('new')", IPYBOX_STATUS_OK));
-    g_assert_true(g_file_test(ipybox_session_get_layer(session), G_FILE_TEST_IS_DIR));
-    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
-    g_autofree char *changes = ipybox_session_changes(session, TRUE, NULL, &error);
-    g_assert_no_error(error);
-    g_assert_nonnull(strstr(changes, "\"path\":\"new\",\"kind\":\"added\""));
-    g_assert_nonnull(strstr(changes, "+new"));
-    g_autofree char *done = ipybox_session_commit(session, PATHS, NULL, &error);
-    g_assert_no_error(error);
-    g_assert_nonnull(strstr(done, "\"done\":true"));
-    g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
-    g_assert_null(ipybox_session_discard(session, PATHS, NULL, &error));
-    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
-    g_clear_error(&error);
-    g_auto(Answer) answer = {0};
-    ipybox_session_discard_async(session, NULL, NULL, on_answer, &answer);
-    wait_for(&answer);
-    g_autofree char *undone = ipybox_session_discard_finish(session, answer.result, &error);
-    g_assert_no_error(error);
-    g_assert_nonnull(strstr(undone, "\"total\":0"));
-    g_assert_true(ipybox_session_close(session, &error));
-    ipybox_session_free(session);
-}
-
 /* --- saved variables -------------------------------------------------------------------------- */
 
 static void
@@ -767,7 +721,6 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    add_test("/session/staged", test_staged);
     add_test("/session/saved-variables", test_saved_variables);
     add_test("/session/variables-that-are-not-saved", test_variables_that_are_not_saved);
     add_test("/session/freed-while-it-saves", test_session_is_freed_while_it_saves);
