@@ -509,8 +509,11 @@ find_entry_library(GError **error)
 static bool
 spawn(IpbSandbox *sandbox, int control, GError **error)
 {
-    /* Code inside can read the environment of pid 1, so it is empty. */
-    static const char *const ARGV[] = {"ipybox-sandbox-init", NULL}, *const NO_ENV[] = {NULL};
+    /* Code inside can read the environment of pid 1, so nothing of ours is in it. It is not empty,
+     * because a process without an environment may be one that executes a program: who looks for
+     * processes by their environments (kernel/orphans.c) would look again and again. */
+    static const char *const ARGV[] = {"ipybox-sandbox-init", NULL};
+    static const char *const ENV[] = {"IPYBOX_SANDBOX=1", NULL};
     g_autofree char *path = find_ours(ARGV[0], error);
     ipb_autofd null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (path == NULL)
@@ -520,7 +523,7 @@ spawn(IpbSandbox *sandbox, int control, GError **error)
     IpbExecPlan plan = {
         .path = path,
         .argv = ARGV,
-        .envp = NO_ENV,
+        .envp = ENV,
         .fds =
             {
                 sandbox->stdio[0] >= 0 ? sandbox->stdio[0] : null_fd,
