@@ -290,7 +290,7 @@ review_layer(const IpbChangesReview *review, IpbLayer *layer)
 static void
 close_layer(IpbLayer *layer)
 {
-    ipb_layer_close(layer, !ipb_layer_is_interrupted(layer) && ipb_layer_is_empty(layer));
+    ipb_layer_close(layer, ipb_layer_is_empty(layer));
 }
 
 int

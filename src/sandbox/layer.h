@@ -78,8 +78,9 @@ void ipb_layer_prune(IpbLayer *layer);
 
 /* What differs from the workspace. @plan: the rules for names say what cannot be committed. */
 IpbLayerChanges *ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan);
-/* Quicker than a list: it stops at the first change. After 4 MiB of files that have to be compared
- * with the workspace's, it takes the next one for a change. */
+/* Is there nothing to commit, and no commit that was interrupted? Quicker than a list: it stops at
+ * the first change. After 4 MiB of files that have to be compared with the workspace's, it takes
+ * the next one for a change. */
 bool ipb_layer_is_empty(IpbLayer *layer);
 /* Is @path one of @paths, or below one? NULL: every path is. */
 bool ipb_layer_is_chosen(const char *path, const char *const *paths);

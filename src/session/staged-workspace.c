@@ -57,8 +57,7 @@ unref_shared(Shared *shared)
 {
     if (!g_atomic_int_dec_and_test(&shared->references))
         return;
-    bool is_empty = !ipb_layer_is_interrupted(shared->layer) && ipb_layer_is_empty(shared->layer);
-    ipb_layer_close(shared->layer, is_empty);
+    ipb_layer_close(shared->layer, ipb_layer_is_empty(shared->layer));
     g_free(shared);
 }
 

@@ -76,6 +76,8 @@ file_time(int fd)
 void
 ipb_layer_note_start(IpbLayer *layer)
 {
+    if (layer->starts->len >= MAX_STARTS)
+        return; /* later changes of the host count as conflicts */
     ipb_autofd fd = openat(layer->directory_fd, STARTS_FILE,
                            O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct timespec exact;
@@ -83,8 +85,6 @@ ipb_layer_note_start(IpbLayer *layer)
     /* What the host changes in the same tick as the beginning of a layer was there before: no code
      * runs yet. */
     int64_t now = layer->starts->len == 0 ? to_ns(&exact) : file_time(fd);
-    if (layer->starts->len >= MAX_STARTS)
-        return; /* later changes of the host count as conflicts */
     g_array_append_val(layer->starts, now);
     /* If it is lost, the layer of a killed process has more conflicts, not fewer. */
     if (fd >= 0)
@@ -668,6 +668,8 @@ ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan)
 bool
 ipb_layer_is_empty(IpbLayer *layer)
 {
+    if (ipb_layer_is_interrupted(layer))
+        return false;
     g_autoptr(IpbLayerChanges) changes = examine(layer, NULL, /* is_brief= */ true);
     return changes->changes->len == 0 && changes->cut == NULL;
 }
