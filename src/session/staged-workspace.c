@@ -105,6 +105,30 @@ make_diffs(IpbLayer *layer, const IpbLayerChanges *changes)
     return diffs;
 }
 
+/* A commit that was interrupted is finished first: it was approved. */
+static bool
+freeze(Operation *operation, GError **error)
+{
+    IpbLayer *layer = operation->shared->layer;
+    if (ipb_layer_is_interrupted(layer)) {
+        g_autoptr(IpbLayerChanges) earlier = ipb_layer_commit(layer, operation->plan, error);
+        if (earlier == NULL)
+            return false;
+    }
+    operation->changes = ipb_layer_freeze(
+        layer, operation->plan, (const char *const *) operation->paths, &operation->digest, error);
+    return operation->changes != NULL;
+}
+
+static bool
+has_work(const IpbLayerChanges *changes)
+{
+    for (guint i = 0; i < changes->changes->len; i++)
+        if (((IpbLayerChange *) g_ptr_array_index(changes->changes, i))->problem == NULL)
+            return true;
+    return false;
+}
+
 static void
 operate(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
@@ -114,27 +138,18 @@ operate(GTask *task, void *source, void *data, GCancellable *cancellable)
     GError *error = NULL;
     switch (operation->action) {
     case IPB_STAGED_LIST:
-        operation->changes = ipb_layer_list(layer, operation->plan);
-        break;
     case IPB_STAGED_LIST_DIFFS:
         operation->changes = ipb_layer_list(layer, operation->plan);
-        operation->diffs = make_diffs(layer, operation->changes);
+        if (ipb_layer_choose(operation->changes, paths, false, &error) &&
+            operation->action == IPB_STAGED_LIST_DIFFS)
+            operation->diffs = make_diffs(layer, operation->changes);
         break;
     case IPB_STAGED_FREEZE:
-        operation->changes =
-            ipb_layer_freeze(layer, operation->plan, paths, &operation->digest, &error);
+        if (freeze(operation, &error) && !has_work(operation->changes))
+            ipb_layer_thaw(layer);
         break;
     case IPB_STAGED_FREEZE_AND_COMMIT:
-        /* A commit that was interrupted is finished first. */
-        if (ipb_layer_is_interrupted(layer)) {
-            operation->changes = ipb_layer_commit(layer, operation->plan, &error);
-            if (operation->changes == NULL)
-                break;
-            ipb_layer_changes_free(g_steal_pointer(&operation->changes));
-        }
-        operation->changes =
-            ipb_layer_freeze(layer, operation->plan, paths, &operation->digest, &error);
-        if (operation->changes == NULL)
+        if (!freeze(operation, &error))
             break;
         ipb_layer_changes_free(g_steal_pointer(&operation->changes));
         operation->changes = ipb_layer_commit(layer, operation->plan, &error);
@@ -319,8 +334,20 @@ ipb_staged_workspace_free(IpbStagedWorkspace *staged)
 static const char *const KINDS[] = {"added", "changed", "removed"};
 static const char *const TYPES[] = {"file", "directory", "link", "special"};
 
-static void
-write_change(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writer)
+const char *
+ipb_staged_kind_name(IpbChangeKind kind)
+{
+    return KINDS[kind];
+}
+
+const char *
+ipb_staged_type_name(IpbNameKind type)
+{
+    return TYPES[type];
+}
+
+void
+ipb_staged_change_write(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writer)
 {
     g_autofree char *valid = g_utf8_make_valid(change->path, -1);
     g_autofree char *printable = ipb_display_text_printable(valid);
@@ -344,7 +371,7 @@ write_change(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writ
 }
 
 void
-ipb_staged_result_write(const IpbStagedResult *result, IpbJsonWriter *writer)
+ipb_staged_result_write(const IpbStagedResult *result, guint max_shown, IpbJsonWriter *writer)
 {
     const GPtrArray *changes = result->changes->changes;
     unsigned n_problems = 0;
@@ -356,8 +383,9 @@ ipb_staged_result_write(const IpbStagedResult *result, IpbJsonWriter *writer)
         const IpbLayerChange *change = g_ptr_array_index(changes, i);
         n_problems += change->problem != NULL;
         n_bytes += change->size;
-        if (i < IPB_STAGED_MAX_SHOWN)
-            write_change(change, result->diffs != NULL ? result->diffs[i] : NULL, writer);
+        if (i < max_shown)
+            ipb_staged_change_write(change, result->diffs != NULL ? result->diffs[i] : NULL,
+                                    writer);
     }
     ipb_json_end_array(writer);
     ipb_json_member_int(writer, "total", changes->len);

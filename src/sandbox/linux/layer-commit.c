@@ -245,7 +245,7 @@ ipb_layer_freeze(IpbLayer *layer, const IpbSandboxPlan *plan, const char *const 
                     changes->cut);
         return NULL;
     }
-    if (!ipb_layer_files_choose(changes, paths, true, error))
+    if (!ipb_layer_choose(changes, paths, true, error))
         return NULL;
     ipb_autofd frozen = make_frozen(layer, error);
     if (frozen < 0)

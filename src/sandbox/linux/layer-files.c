@@ -390,8 +390,8 @@ keep_chosen(IpbLayerChanges *changes, const char *const *paths, bool has_parents
 }
 
 bool
-ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
-                       GError **error)
+ipb_layer_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
+                 GError **error)
 {
     if (!are_all_found(changes, paths, error))
         return false;

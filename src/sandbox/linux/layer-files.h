@@ -59,9 +59,5 @@ char *ipb_layer_files_judge(const IpbLayer *layer, const IpbSandboxPlan *plan, c
                             IpbChangeKind kind, IpbNameKind type, int contents, bool is_planned);
 IpbLayerChange *ipb_layer_change_new(const char *path, IpbChangeKind kind, IpbNameKind type);
 void ipb_layer_change_free(IpbLayerChange *change);
-/* Drops the changes that are not at one of @paths. @has_parents: new directories above them stay.
- * NOT_FOUND: nothing has changed at one of them. */
-bool ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
-                            GError **error);
 /* Writes the table of what was committed. */
 bool ipb_layer_save_committed(IpbLayer *layer, GError **error);
