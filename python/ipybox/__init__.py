@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         SessionExpiredError,
     )
     from .results import (
+        CellChange,
         Change,
         Changes,
         CodeExecutionChunk,
@@ -64,6 +65,7 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "CellChange",
     "Change",
     "Changes",
     "Checkpoint",
@@ -101,6 +103,7 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "CellChange": "results",
     "Change": "results",
     "Changes": "results",
     "Checkpoint": "code_exec",

@@ -656,6 +656,7 @@ make_cells(IpbSession *session, const IpbSessionOptions *options)
                                          .approvals = session->approvals,
                                          .sandboxing = session->sandboxing,
                                          .record = session->record,
+                                         .staged = session->staged,
                                          .workspace = session->workspace,
                                          .images_dir = options->saves_images ? images_dir : NULL,
                                          .working_dir = session->working_dir,

@@ -51,6 +51,10 @@ IpbStagedWorkspace *ipb_staged_workspace_open(IpbLoop *loop, const char *directo
 const char *ipb_staged_workspace_directory(const IpbStagedWorkspace *staged);
 /* Whatever code does from now on, it knows the workspace as it is now. */
 void ipb_staged_workspace_note_cell(IpbStagedWorkspace *staged);
+/* What has changed since the last call, or since a discard: by the cell that has just ended, or by
+ * what ran before it. A JSON array of {"path", "kind", "type"}; NULL: of a layer that was left
+ * behind. *@ret_cut: why not all is in it, for people, or NULL. The caller frees both. */
+char *ipb_staged_workspace_cell_changes(IpbStagedWorkspace *staged, char **ret_cut);
 /* Before a sandbox is made that uses the layer. */
 void ipb_staged_workspace_prepare(IpbStagedWorkspace *staged);
 /* A sandbox uses the layer: the workspace as code inside sees it, whose fd is taken over. -1: none

@@ -143,6 +143,18 @@ def test_sessions_have_their_own_changes(allowing, workspace):
     assert changed(allowing) == ["+new", "~old"]
 
 
+def test_changes_of_a_cell(ipybox, place):
+    """They are in the structured result of a cell, if there is one."""
+    with McpServer(ipybox, place, "--staged", "--structured") as server:
+        found = []
+        for code in (WRITE, "1", "import os; os.remove('old')"):
+            result = server.tool("execute_ipython_cell", {"code": code})
+            changes = result["structuredContent"]["changes"]
+            found.append([(change["path"], change["kind"]) for change in changes])
+            assert "changes_cut" not in result["structuredContent"]
+        assert found == [[("new", "added"), ("old", "changed")], [], [("old", "removed")]]
+
+
 def test_kept(ipybox, place, workspace, run_ipybox):
     """What is left when the session ends is kept, and the log says under which name."""
     with McpServer(ipybox, place, "--staged", stderr=subprocess.PIPE) as server:

@@ -43,6 +43,10 @@ GVariant *ipb_layer_files_pack_stamp(const IpbFileStamp *stamp);
 IpbFileStamp ipb_layer_files_unpack_stamp(GVariant *value);
 bool ipb_layer_files_are_equal(const IpbFileStamp *a, const IpbFileStamp *b);
 IpbNameKind ipb_layer_files_kind(mode_t mode);
+/* What overlayfs makes where something was removed. */
+bool ipb_layer_files_is_whiteout(const struct stat *info);
+/* A directory of the layer that hides the workspace's. */
+bool ipb_layer_files_is_opaque(int directory);
 /* Copies @size bytes from @from, which may change at the same time, without writing holes. */
 bool ipb_layer_files_copy(int from, int to, uint64_t size);
 /* Do two files have the same @size bytes? False also if they cannot be read. */
