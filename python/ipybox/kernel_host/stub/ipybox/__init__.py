@@ -47,6 +47,7 @@ SDK_NAMES = frozenset(
         "PoolFullError",
         "PoolStatistics",
         "SessionExpiredError",
+        "Tool",
         "ToolServer",
         "Transfer",
         "Variables",
