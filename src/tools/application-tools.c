@@ -17,7 +17,7 @@
 #define MAX_GROUPS 64
 #define MAX_TOOLS 1000
 /* Each kernel gets all sources when it starts. */
-#define MAX_SOURCES (16u << 20)
+#define MAX_SOURCES (8u << 20)
 #define MAX_TOOL_NAME 128
 #define ID_PREFIX "application:"
 #define WHERE "application_tools: "
