@@ -134,7 +134,8 @@ add_package(Making *making, const Group *group, const char *id, const IpbJson *t
             GError **error)
 {
     g_auto(GStrv) modules = NULL;
-    IpbApigenOptions options = {.server_name = group->name, .registration_id = id};
+    IpbApigenOptions options = {
+        .server_name = group->name, .registration_id = id, .is_application = true};
     g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
     if (files == NULL) {
         g_prefix_error_literal(error, WHERE);
