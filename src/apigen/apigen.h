@@ -20,8 +20,8 @@ typedef struct {
     const char *server_name;     /* a Python identifier, not a keyword */
     const char *registration_id; /* the id in the package (tools/registry.h) */
     bool async_api;              /* run() is a coroutine function */
-    bool is_application;         /* no MCP server has the tools, but the application */
     IpbApigenListing listing;
+    bool is_application; /* no MCP server has the tools, but the application */
 } IpbApigenOptions;
 
 typedef struct {
