@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -364,6 +365,40 @@ def test_a_flood_of_calls(core, session):
             core.reply(message, {"structuredContent": 1})
     core.requests.clear()
     assert core.wait(id)["status"] == "ok" and len(seen) > 20
+    assert answer_with(core, session, {"structuredContent": 5})["text"] == "5"
+
+
+def test_calls_that_are_given_up_while_the_client_does_not_read(core, session, workspace):
+    """They are held and forgotten: they do not fill the memory of the core."""
+    code = RAW + (
+        "import socket, threading\n"
+        "address = os.environ['TOOL_SERVER_HOST'], int(os.environ['TOOL_SERVER_PORT'])\n"
+        "body = json.dumps({'server_id': 'application:app', 'server_name': 'app',\n"
+        "    'tool_name': 'echo', 'tool_args': {'value': 'x' * 2_000_000}})\n"
+        "head = ('POST /run HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\nAuthorization: Bearer %s\\r\\n'\n"
+        "    'Content-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n' % (\n"
+        "    address[1], os.environ['IPYBOX_TOOL_TOKEN'], len(body)))\n"
+        "for _ in range(100):\n"
+        "    with socket.create_connection(address) as connection:\n"
+        "        connection.sendall((head + body).encode())\n"
+        "        connection.settimeout(0.05)\n"
+        "        try: connection.recv(1)\n"
+        "        except TimeoutError: pass\n"
+        "open('done', 'w').close()"
+    )
+    id = core.request("session.execute", session=session, code=code)
+    deadline = time.monotonic() + 120
+    while not (workspace / "done").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    sizes = []
+    while id not in core.answers:
+        message = core.receive()
+        if message.get("method") == "tool.call":
+            sizes.append(len(message["params"]["tool_args"]["value"]))
+    assert core.wait(id)["status"] == "ok"
+    assert 1 <= len(sizes) < 20, sizes
+    core.requests.clear()
     assert answer_with(core, session, {"structuredContent": 5})["text"] == "5"
 
 

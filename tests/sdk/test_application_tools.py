@@ -126,7 +126,7 @@ def test_schemas_of_types() -> None:
         nine: Optional[int],  # noqa: UP045
         ten: Union[int, str],  # noqa: UP007
         eleven: Literal["a", 1],
-        twelve: Annotated[str, "described"],
+        twelve: Annotated[str, ["unhashable"], "described"],
         thirteen: Any,
         fourteen: list,  # type: ignore[type-arg]
         fifteen: Color,
