@@ -34,6 +34,7 @@ from . import (
     mime,
     plots,
     randomness,
+    rehearsal,
     tool_packages,
     tracebacks,
     user_processes,
@@ -142,6 +143,8 @@ class Kernel:
                 return frame
 
     def _start(self, message: dict[str, Any]) -> None:
+        if message.get("rehearse", False):
+            rehearsal.run(self._shell, is_whole=False)
         is_rich = message.get("rich", False)
         self._environment = message["env"]
         self._set_environment(message["env"], {} if is_rich else PLAIN_ENVIRONMENT)
