@@ -769,9 +769,7 @@ class CodeExecutor:
         source = PurePath(source)
         return await arun(download, self._place(), source, Path(target or source.name), max_bytes)
 
-    async def read_file(
-        self, path: str | PurePath, *, max_bytes: int = MAX_READ_BYTES
-    ) -> bytes:
+    async def read_file(self, path: str | PurePath, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
         """Reads a file as a cell would read it: in the workspace, in the sandbox's /tmp, anywhere.
 
         It is read within the sandbox, so what the sandbox hides is not read. In a staged workspace

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a session as bytes and as archives.
 
-Everything is done by a command beside the kernel (`kernel_host/file_helper.py`), with its rights and
-its view. So one mechanism serves the workspace, a staged workspace and `/tmp`, and it can read what
+Everything is done by a command beside the kernel (`kernel_host/file_helper.py`), with its rights
+and its view. So one mechanism serves the workspace, a staged workspace and `/tmp`. It can read what
 a cell can read, and nothing else. What it answers is untrusted: all sizes are limited here, too.
 """
 
@@ -82,7 +82,8 @@ class SessionFiles:
     async def list(self, path: str | PurePath) -> list[FileEntry]:
         text, _ = await self._act("list", path=str(path), max_entries=MAX_FILES)
         try:
-            return [FileEntry(*map(_check, row, (str, str, int, float))) for row in json.loads(text)]
+            kinds = (str, str, int, float)
+            return [FileEntry(*map(_check, row, kinds)) for row in json.loads(text)]
         except (ValueError, TypeError, RecursionError):
             raise _make_error({}) from None
 
@@ -102,7 +103,11 @@ class SessionFiles:
     async def unpack(self, data: bytes, target: str | PurePath, max_bytes: int) -> int:
         if len(data) > max_bytes:
             raise TransferLimitError(f"the archive has {len(data)} bytes, {max_bytes} are allowed")
-        params = {"path": str(target), "max_bytes": max_bytes, "max_files": MAX_FILES}
+        params: dict[str, Any] = {
+            "path": str(target),
+            "max_bytes": max_bytes,
+            "max_files": MAX_FILES,
+        }
         if len(data) <= PIECE_BYTES:
             _, report = await self._act("unpack", data, source=None, **params)
             return _count(report)
@@ -166,4 +171,3 @@ def _check(value: Any, kind: type) -> Any:
 def _count(report: dict[str, Any]) -> int:
     n = report.get("files")
     return n if isinstance(n, int) else 0
-

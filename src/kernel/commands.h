@@ -26,7 +26,8 @@ void ipb_commands_start(IpbCommands *commands, IpbProcess *process, const char *
 void ipb_commands_cancel(IpbCommands *commands, uint64_t number);
 /* None is left, running or waiting. */
 bool ipb_commands_is_empty(const IpbCommands *commands);
-/* Kills those that run, because their process is about to be freed. ipb_commands_fail() follows. */
+/* Kills those that run, because their process ends. ipb_commands_fail() follows, and comes before
+ * the next start. */
 void ipb_commands_kill(IpbCommands *commands);
 /* Reports the error to those that were killed, and to those that wait if @with_waiting. */
 void ipb_commands_fail(IpbCommands *commands, bool with_waiting, IpyboxError code, const char *why);

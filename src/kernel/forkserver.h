@@ -79,8 +79,8 @@ typedef enum {
 
 /* Forks a process, into @sandbox unless it is NULL. @on_forked is called once, from the loop.
  * Errors: UNAVAILABLE: no Python or no IPython, with the command that installs it; TIMEOUT; SYSTEM.
- * @on_exit is called once if on_forked got a process, when it is gone; for a kernel, when everything
- * that it started is gone, too. */
+ * @on_exit is called once if on_forked got a process, when it is gone; for a kernel, when
+ * everything that it started is gone, too. */
 IpbFork *ipb_fork_new(IpbForkserver *forkserver, IpbForkKind kind, const IpbForkSandbox *sandbox,
                       IpbForkFunc on_forked, IpbForkExitFunc on_exit, void *data);
 /* An id for a kernel that is forked by other means: no fork has it. */

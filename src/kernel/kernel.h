@@ -258,10 +258,10 @@ void ipb_kernel_replace(IpbKernel *kernel, IpbKernel *branch);
 /* How much memory its process shares with no other. False if there is no process, or the system
  * does not say it. */
 bool ipb_kernel_measure(const IpbKernel *kernel, uint64_t *ret_bytes);
-/* Runs a command, also while a cell runs. A kernel without a process gets one first. @func is called
- * once, from the loop, unless the kernel is freed. The command ends with the process of the kernel.
- * What it leaves behind when it ends by itself continues until then. Returns a number, or 0 with
- * @error: INVALID (options), LIMIT (too large, too many at once), BUSY (the kernel is being
+/* Runs a command, also while a cell runs. A kernel without a process gets one first. @func is
+ * called once, from the loop, unless the kernel is freed. The command ends with the process of the
+ * kernel. What it leaves behind when it ends by itself continues until then. Returns a number, or 0
+ * with @error: INVALID (options), LIMIT (too large, too many at once), BUSY (the kernel is being
  * stopped). */
 uint64_t ipb_kernel_run_command(IpbKernel *kernel, const IpbCommandOptions *options,
                                 IpbCommandFunc func, void *data, GError **error);

@@ -856,6 +856,7 @@ reset(IpbKernel *base)
     }
     kernel->is_resetting = true;
     ipb_requests_bind(kernel->requests);
+    ipb_commands_kill(kernel->commands);
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was reset";
     ipb_interrupt_end(&kernel->interrupt);
@@ -884,6 +885,7 @@ stop(IpbKernel *base, void (*done)(void *data), void *data)
     if (kernel->is_stopping)
         return;
     kernel->is_stopping = true;
+    ipb_commands_kill(kernel->commands);
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was stopped";
     ipb_interrupt_end(&kernel->interrupt);

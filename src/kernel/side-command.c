@@ -2,8 +2,8 @@
  *
  * One command; see the header.
  *
- * The fork, which is Python of the forkserver, waits until its sandbox's limits apply to it. Then it
- * gets over its wire what to execute, with the read end of a pipe for stdin:
+ * The fork, which is Python of the forkserver, waits until its sandbox's limits apply to it. Then
+ * it gets over its wire what to execute, with the read end of a pipe for stdin:
  *
  *     <size of the rest, 4 bytes, little-endian> <directory> NUL <number of arguments> NUL
  *     (<argument> NUL)… (<NAME=value> NUL)…

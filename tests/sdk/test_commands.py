@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import harness
@@ -20,7 +21,15 @@ both = pytest.mark.parametrize("sandbox", [True, False])
 
 
 def executor(sandbox: bool = True, **options: object) -> CodeExecutor:
-    return CodeExecutor(sandbox=sandbox, approve_tool_calls=False, **options)  # type: ignore[arg-type]
+    options |= {"sandbox": sandbox, "approve_tool_calls": False}
+    return CodeExecutor(**options)  # type: ignore[arg-type]
+
+
+# Runs a program in a cell.
+RUN = """
+import subprocess
+print(subprocess.run({command!r}, shell=True, capture_output=True, text=True).stdout)
+"""
 
 
 async def shell(executor: CodeExecutor, command: str, **options: object) -> str:
@@ -96,9 +105,7 @@ async def test_it_has_the_walls_of_a_cell(workspace: Path) -> None:
         for command in ("sh facts.sh", f"{sys.executable} probe.py"):
             mine = await shell(e, command)
             await shell(e, "find . -type p -delete; find . -type s -delete")
-            code = f"import subprocess\nprint(subprocess.run({command!r}, shell=True,"
-            code += " capture_output=True, text=True).stdout)"
-            cell = (await e.execute(code)).text or ""
+            cell = (await e.execute(RUN.format(command=command))).text or ""
             assert mine.strip() == cell.strip()
             assert len(cell) > 500
         assert not (workspace / ".git/hooks/pre-commit").exists()
@@ -143,9 +150,8 @@ async def test_it_cannot_trace_the_kernel_and_is_not_traced(workspace: Path) -> 
         assert mine == "1\n"  # EPERM
         running = asyncio.create_task(e.run_command("echo $$ > pid; exec sleep 1000"))
         pid = await wait_for(workspace / "pid")
-        code = f"import subprocess, sys\nprint(subprocess.run([sys.executable, 'attach.py', '{pid}'],"
-        code += " capture_output=True, text=True).stdout)"
-        assert (await e.execute(code)).text == "1"
+        command = f"{sys.executable} attach.py {pid}"
+        assert (await e.execute(RUN.format(command=command))).text == "1"
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -241,7 +247,7 @@ async def test_what_it_leaves_ends_with_the_kernel(sandbox: bool, workspace: Pat
         assert "sleep" in await shell(e, "cat /proc/[0-9]*/comm")
         await e.reset()
         await no_sleeper(e)
-        # One whose output is not redirected holds nobody up.
+        # One whose output is not redirected does not delay the result.
         assert await shell(e, "sleep 1001 & echo done") == "done\n"
 
 
@@ -316,7 +322,11 @@ async def test_stopping_the_executor_ends_it(workspace: Path) -> None:
     await e.stop()
     with pytest.raises(CoreError):
         await running
-    assert not [text for text in map(harness.describe, harness.descendants() - before) if "sleep" in text]
+    new = harness.descendants() - before
+    harness.wait_for_end(
+        {pid for pid in new if "sleep" in harness.describe(pid)}, time.monotonic() + 60
+    )
+    assert not [pid for pid in new if "sleep" in harness.describe(pid)]
 
 
 async def test_branches_and_undo(workspace: Path) -> None:

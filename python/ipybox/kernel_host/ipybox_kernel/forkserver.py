@@ -295,9 +295,11 @@ class Forkserver:
         """Kills what ended kernels left behind, and reports kernels that left nothing."""
         for kernel in list(self._ending):
             # What a command leaves behind belongs to the kernel whose id it has.
-            leftovers = [] if kernel.is_command else [
-                pid for pid in our_orphans(self._kernels) if self._is_leftover(pid, kernel)
-            ]
+            leftovers = (
+                []
+                if kernel.is_command
+                else [pid for pid in our_orphans(self._kernels) if self._is_leftover(pid, kernel)]
+            )
             for pid in leftovers:
                 children.kill(pid)
             if not leftovers:  # otherwise the next SIGCHLD leads here again

@@ -13,15 +13,14 @@ import socket
 from typing import NoReturn
 
 from . import linux, process
+from .interrupts import REPETITION
 
 NOT_EXECUTED = 127
 # Python and the forkserver ignore these. A program expects the default.
 IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
 
 
-def execute(
-    parent: int | None, open_files: int, wire: int, stdout: int, stderr: int
-) -> NoReturn:
+def execute(parent: int | None, open_files: int, wire: int, stdout: int, stderr: int) -> NoReturn:
     """Executes the command. If that fails, reports it and raises the error.
 
     Args:
@@ -85,7 +84,6 @@ def _connect(streams: tuple[int, int, int], link: socket.socket) -> None:
 def _exec(argv: list[bytes], env: dict[bytes, bytes]) -> NoReturn:
     for number in IGNORED:
         signal.signal(number, signal.SIG_DFL)
-    for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(REPETITION, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.execvpe(argv[0], argv, env)
