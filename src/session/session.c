@@ -1161,6 +1161,23 @@ ipb_session_request(IpbSession *session, const char *method, const char *params,
     return ipb_kernel_request(session->kernel, method, params, func, data, error);
 }
 
+uint64_t
+ipb_session_run_command(IpbSession *session, const IpbCommandOptions *options, IpbCommandFunc func,
+                        void *data, GError **error)
+{
+    if (session->is_closing) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
+        return 0;
+    }
+    return ipb_kernel_run_command(session->kernel, options, func, data, error);
+}
+
+void
+ipb_session_cancel_command(IpbSession *session, uint64_t command)
+{
+    ipb_kernel_cancel_command(session->kernel, command);
+}
+
 void
 ipb_session_set_paused(IpbSession *session, bool paused)
 {
