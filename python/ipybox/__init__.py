@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SessionExpiredError,
     )
     from .results import (
+        CellChange,
         Change,
         Changes,
         CodeExecutionChunk,
@@ -67,6 +68,7 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "CellChange",
     "Change",
     "Changes",
     "Checkpoint",
@@ -109,6 +111,7 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "CellChange": "results",
     "Change": "results",
     "Changes": "results",
     "Checkpoint": "code_exec",

@@ -264,6 +264,12 @@ bool ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action,
                                  const char *const *paths, IpbStagedFunc func, void *data,
                                  GError **error);
 
+/* Commits or discards them after an approval: session/approved-changes.h. INVALID: see above. */
+bool ipb_session_request_changes(IpbSession *session, bool is_discard, const char *const *paths,
+                                 IpbStagedFunc func, void *data, GError **error);
+/* What was requested ends with CANCELLED, unless it is approved already. */
+void ipb_session_cancel_changes(IpbSession *session);
+
 /* The layer of a staged workspace; NULL: it is not staged. Borrowed. */
 const char *ipb_session_layer(const IpbSession *session);
 const char *ipb_session_workspace(IpbSession *session);

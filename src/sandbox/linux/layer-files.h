@@ -43,6 +43,10 @@ GVariant *ipb_layer_files_pack_stamp(const IpbFileStamp *stamp);
 IpbFileStamp ipb_layer_files_unpack_stamp(GVariant *value);
 bool ipb_layer_files_are_equal(const IpbFileStamp *a, const IpbFileStamp *b);
 IpbNameKind ipb_layer_files_kind(mode_t mode);
+/* What overlayfs makes where something was removed. */
+bool ipb_layer_files_is_whiteout(const struct stat *info);
+/* A directory of the layer that hides the workspace's. */
+bool ipb_layer_files_is_opaque(int directory);
 /* Copies @size bytes from @from, which may change at the same time, without writing holes. */
 bool ipb_layer_files_copy(int from, int to, uint64_t size);
 /* Do two files have the same @size bytes? False also if they cannot be read. */
@@ -59,9 +63,5 @@ char *ipb_layer_files_judge(const IpbLayer *layer, const IpbSandboxPlan *plan, c
                             IpbChangeKind kind, IpbNameKind type, int contents, bool is_planned);
 IpbLayerChange *ipb_layer_change_new(const char *path, IpbChangeKind kind, IpbNameKind type);
 void ipb_layer_change_free(IpbLayerChange *change);
-/* Drops the changes that are not at one of @paths. @has_parents: new directories above them stay.
- * NOT_FOUND: nothing has changed at one of them. */
-bool ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
-                            GError **error);
 /* Writes the table of what was committed. */
 bool ipb_layer_save_committed(IpbLayer *layer, GError **error);

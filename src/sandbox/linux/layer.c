@@ -21,8 +21,6 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,7 +34,6 @@
  * second is for a look that asks only whether something has changed, which the loop waits for. */
 #define MAX_COMPARED_BYTES (UINT64_C(4) << 30)
 #define MAX_COMPARED_BYTES_BRIEF (UINT64_C(4) << 20)
-#define OPAQUE "user.overlay.opaque"
 
 #define LOCK_FILE "lock"
 #define WORKSPACE_FILE "workspace"
@@ -139,13 +136,6 @@ read_committed(IpbLayer *layer)
         committed->written = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 2));
         g_hash_table_insert(layer->committed, g_strdup(g_variant_get_bytestring(path)), committed);
     }
-}
-
-/* What overlayfs makes where something was removed. */
-static bool
-is_whiteout(const struct stat *info)
-{
-    return S_ISCHR(info->st_mode) && info->st_rdev == makedev(0, 0);
 }
 
 /* --- opening and closing ---------------------------------------------------------------------- */
@@ -312,7 +302,7 @@ ipb_layer_prune(IpbLayer *layer)
             continue;
         IpbFileStamp now = ipb_layer_files_stamp_of(&info);
         if (committed->written.exists ? ipb_layer_files_are_equal(&committed->written, &now)
-                                      : is_whiteout(&info))
+                                      : ipb_layer_files_is_whiteout(&info))
             unlinkat(parent, name, 0);
     }
 }
@@ -523,13 +513,6 @@ is_same_link(int lower, int upper, const char *name)
 
 static void look_at(Look *look, int lower, int upper, const char *path, unsigned depth);
 
-static bool
-is_opaque(int directory)
-{
-    char value[2] = "";
-    return fgetxattr(directory, OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
-}
-
 /* What an opaque directory hides was removed, unless something new has its name. */
 static void
 add_hidden(Look *look, int lower, int upper, const char *path, int64_t since, unsigned depth)
@@ -571,7 +554,7 @@ look_into(Look *look, int lower, int upper, const char *name, const char *path,
             change->problem = g_strdup_printf("what is in it cannot be read: %s", why);
         return;
     }
-    if (inner_lower >= 0 && is_opaque(inner_upper))
+    if (inner_lower >= 0 && ipb_layer_files_is_opaque(inner_upper))
         add_hidden(look, inner_lower, inner_upper, path, since, depth);
     look_at(look, inner_lower, inner_upper, path, depth + 1);
 }
@@ -585,7 +568,7 @@ look_at_entry(Look *look, int lower, int upper, const char *name, const char *pa
     IpbFileStamp written = ipb_layer_files_stamp_of(&info);
     IpbFileStamp base = lower >= 0 ? ipb_layer_files_stamp(lower, name) : (IpbFileStamp){0};
     int64_t since = find_since(look->layer, upper, name);
-    if (is_whiteout(&info)) {
+    if (ipb_layer_files_is_whiteout(&info)) {
         if (lower >= 0)
             add_removed(look, lower, name, path, since, depth);
         return;

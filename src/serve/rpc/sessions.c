@@ -774,7 +774,7 @@ on_changes(const IpbStagedResult *result, const GError *error, void *data)
         return;
     }
     IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_staged_result_write(result, writer);
+    ipb_staged_result_write(result, IPB_STAGED_MAX_SHOWN, writer);
     ipb_rpc_pending_reply(data, writer);
 }
 

@@ -28,6 +28,7 @@ SDK_NAMES = frozenset(
         "ApprovalClient",
         "ApprovalRequest",
         "ApprovalRequestor",
+        "CellChange",
         "Change",
         "Changes",
         "Checkpoint",
