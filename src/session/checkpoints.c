@@ -40,6 +40,7 @@ typedef struct {
     Checkpoint *made;  /* MAKE: the new one */
     uint64_t restored; /* RESTORE: its id */
     IpbKernel *branch; /* RESTORE: whose process the kernel gets */
+    bool is_replaced;  /* it has got it */
     GError *error;
     IpbTimer *timer; /* it has ended */
     IpbCheckpointMadeFunc made_func;
@@ -56,6 +57,8 @@ struct IpbCheckpoints {
     uint64_t n_named;    /* so far */
     guint next_measured; /* of both, modulo their lengths */
     Task task;
+    bool is_copying;    /* files of the task, or of one that was cancelled: */
+    bool ignores_files; /* their end is of no interest */
 };
 
 /* --- a checkpoint ----------------------------------------------------------------------------- */
@@ -104,9 +107,17 @@ measure(IpbCheckpoints *checkpoints, Checkpoint *checkpoint)
 }
 
 static void
+drop_files(const IpbCheckpoints *checkpoints, const Checkpoint *checkpoint)
+{
+    if (checkpoints->options.staged != NULL)
+        ipb_staged_workspace_drop(checkpoints->options.staged, checkpoint->id);
+}
+
+static void
 remove_checkpoint(IpbCheckpoints *checkpoints, GPtrArray *list, guint i)
 {
     set_bytes(checkpoints, g_ptr_array_index(list, i), 0);
+    drop_files(checkpoints, g_ptr_array_index(list, i));
     checkpoints->options.totals->n--;
     g_ptr_array_remove_index(list, i);
 }
@@ -261,10 +272,12 @@ static void
 report_made(IpbCheckpoints *checkpoints, Task *task)
 {
     uint64_t id = task->made != NULL ? task->made->id : 0;
-    if (task->error == NULL)
+    if (task->error == NULL) {
         keep_made(checkpoints, g_steal_pointer(&task->made));
-    else
+    } else if (task->made != NULL) {
+        drop_files(checkpoints, task->made);
         g_clear_pointer(&task->made, free_checkpoint);
+    }
     if (task->kind == TASK_MAKE) {
         ipb_cells_hold(checkpoints->options.cells, false);
         task->made_func(task->error == NULL ? id : 0, task->error, task->data);
@@ -277,10 +290,8 @@ report_made(IpbCheckpoints *checkpoints, Task *task)
 static void
 report_restored(IpbCheckpoints *checkpoints, Task *task)
 {
-    if (task->error == NULL) {
-        ipb_kernel_replace(checkpoints->options.kernel, task->branch);
+    if (task->is_replaced)
         forget_undone(checkpoints, task->restored);
-    }
     g_clear_pointer(&task->branch, ipb_kernel_free);
     if (task->kind == TASK_RESTORE) {
         ipb_cells_hold(checkpoints->options.cells, false);
@@ -311,6 +322,59 @@ on_task_timer(void *data)
 }
 
 static void
+end_task_soon(IpbCheckpoints *checkpoints)
+{
+    checkpoints->task.timer = ipb_timer_new(checkpoints->loop, 0, on_task_timer, checkpoints);
+}
+
+static void
+on_files(const GError *error, void *data)
+{
+    IpbCheckpoints *checkpoints = data;
+    Task *task = &checkpoints->task;
+    checkpoints->is_copying = false;
+    if (checkpoints->ignores_files) {
+        checkpoints->ignores_files = false;
+        return;
+    }
+    if (error != NULL && task->is_replaced)
+        g_set_error(&task->error, error->domain, error->code,
+                    "the variables were restored, but not all files: %s", error->message);
+    else if (error != NULL)
+        task->error = g_error_copy(error);
+    end_task_soon(checkpoints);
+}
+
+/* Once the kernel is copied, or replaced. No code of cells runs. */
+static void
+copy_files(IpbCheckpoints *checkpoints)
+{
+    IpbStagedWorkspace *staged = checkpoints->options.staged;
+    Task *task = &checkpoints->task;
+    checkpoints->is_copying =
+        task->made != NULL
+            ? ipb_staged_workspace_keep(staged, task->made->id, on_files, checkpoints, &task->error)
+            : ipb_staged_workspace_restore(staged, task->restored, on_files, checkpoints,
+                                           &task->error);
+    if (!checkpoints->is_copying)
+        end_task_soon(checkpoints);
+}
+
+static void
+on_replace_timer(void *data)
+{
+    IpbCheckpoints *checkpoints = data;
+    Task *task = &checkpoints->task;
+    g_clear_pointer(&task->timer, ipb_timer_free);
+    ipb_kernel_replace(checkpoints->options.kernel, task->branch);
+    task->is_replaced = true;
+    if (checkpoints->options.staged != NULL)
+        copy_files(checkpoints);
+    else
+        end_task(checkpoints);
+}
+
+static void
 on_branched(const char *const *warnings, const GError *error, void *data)
 {
     IpbCheckpoints *checkpoints = data;
@@ -319,7 +383,12 @@ on_branched(const char *const *warnings, const GError *error, void *data)
         task->error = g_error_copy(error);
     else if (task->made != NULL)
         task->made->warnings = g_strdupv((char **) warnings);
-    task->timer = ipb_timer_new(checkpoints->loop, 0, on_task_timer, checkpoints);
+    if (error != NULL || (task->made != NULL && checkpoints->options.staged == NULL))
+        end_task_soon(checkpoints);
+    else if (task->made != NULL)
+        copy_files(checkpoints);
+    else
+        task->timer = ipb_timer_new(checkpoints->loop, 0, on_replace_timer, checkpoints);
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -328,7 +397,10 @@ static bool
 start_making(IpbCheckpoints *checkpoints, Checkpoint *checkpoint, GError **error)
 {
     const IpbCheckpointsOptions *options = &checkpoints->options;
-    IpbBranchOptions branch = {.kind = IPB_BRANCH_PARKED};
+    IpbBranchOptions branch = {
+        .kind = IPB_BRANCH_PARKED,
+        .files = options->staged != NULL ? options->workspace : NULL,
+    };
     g_autoptr(GError) token_error = NULL;
     checkpoint->kernel = options->make_kernel(on_parked_event, checkpoint, options->data, error);
     if (checkpoint->kernel == NULL)
@@ -596,8 +668,20 @@ ipb_checkpoints_drop_all(IpbCheckpoints *checkpoints)
         if (checkpoints->task.error == NULL)
             checkpoints->task.error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
                                                           "the session was reset or closed before");
+        checkpoints->ignores_files = checkpoints->is_copying;
         end_task(checkpoints);
     }
+    clear_list(checkpoints, checkpoints->ring);
+    clear_list(checkpoints, checkpoints->kept);
+    return n;
+}
+
+unsigned
+ipb_checkpoints_leave_sandbox(IpbCheckpoints *checkpoints)
+{
+    unsigned n = checkpoints->kept->len + checkpoints->ring->len;
+    if (checkpoints->options.staged == NULL)
+        return 0;
     clear_list(checkpoints, checkpoints->ring);
     clear_list(checkpoints, checkpoints->kept);
     return n;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <linux/fs.h>
@@ -99,6 +101,19 @@ ipb_layer_files_unpack_stamp(GVariant *value)
     g_variant_get(value, IPB_LAYER_STAMP_TYPE, &exists, &mode, &inode, &size, &changed_ns);
     g_variant_unref(value);
     return (IpbFileStamp){exists, (uint32_t) mode, inode, size, changed_ns};
+}
+
+bool
+ipb_layer_files_is_whiteout(const struct stat *info)
+{
+    return S_ISCHR(info->st_mode) && info->st_rdev == makedev(0, 0);
+}
+
+bool
+ipb_layer_files_is_opaque(int directory)
+{
+    char value[2] = "";
+    return fgetxattr(directory, IPB_LAYER_OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
 }
 
 IpbNameKind

@@ -16,10 +16,14 @@
 #define IPB_LAYER_WORK "work"
 #define IPB_LAYER_COMMIT "commit"
 #define IPB_LAYER_JOURNAL "commit/journal"
+#define IPB_LAYER_COPIES "copies"
+/* Of overlayfs: a directory hides what is below it. */
+#define IPB_LAYER_OPAQUE "user.overlay.opaque"
 
 /* A path that was committed: what both sides had then. */
 typedef struct {
     IpbFileStamp real, written;
+    unsigned commit; /* number of the commit; 0: of an earlier process */
 } IpbCommitted;
 
 struct IpbLayer {
@@ -28,6 +32,8 @@ struct IpbLayer {
     GArray *starts;        /* int64_t: nanoseconds since 1970, rising */
     GHashTable *committed; /* path → IpbCommitted */
     bool is_frozen;
+    unsigned n_commits;       /* of this process */
+    struct IpbCopies *copies; /* layer-copies.c; or NULL */
 };
 
 /* Opens @path (relative, of names only; "." is the directory itself) below @directory. -1 with
@@ -45,6 +51,9 @@ bool ipb_layer_files_are_equal(const IpbFileStamp *a, const IpbFileStamp *b);
 IpbNameKind ipb_layer_files_kind(mode_t mode);
 /* Copies @size bytes from @from, which may change at the same time, without writing holes. */
 bool ipb_layer_files_copy(int from, int to, uint64_t size);
+/* What overlayfs makes where something was removed. */
+bool ipb_layer_files_is_whiteout(const struct stat *info);
+bool ipb_layer_files_is_opaque(int directory);
 /* Do two files have the same @size bytes? False also if they cannot be read. */
 bool ipb_layer_files_have_same_bytes(int a, int b, uint64_t size);
 /* What a symbolic link says; NULL with errno. The caller frees it. */
@@ -63,5 +72,7 @@ void ipb_layer_change_free(IpbLayerChange *change);
  * NOT_FOUND: nothing has changed at one of them. */
 bool ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
                             GError **error);
+/* As ipb_layer_list() of a copy of the upper layer. */
+IpbLayerChanges *ipb_layer_list_copy(IpbLayer *layer, int upper);
 /* Writes the table of what was committed. */
 bool ipb_layer_save_committed(IpbLayer *layer, GError **error);
