@@ -96,14 +96,15 @@ set_bytes(IpbCheckpoints *checkpoints, Checkpoint *checkpoint, uint64_t bytes)
     checkpoint->bytes = bytes;
 }
 
-static void
+/* False: its memory cannot be read. */
+static bool
 measure(IpbCheckpoints *checkpoints, Checkpoint *checkpoint)
 {
-    uint64_t bytes;
-    if (checkpoint->lost_cause != NULL)
-        set_bytes(checkpoints, checkpoint, 0);
-    else if (ipb_kernel_measure(checkpoint->kernel, &bytes))
-        set_bytes(checkpoints, checkpoint, bytes);
+    uint64_t bytes = 0;
+    if (checkpoint->lost_cause == NULL && !ipb_kernel_measure(checkpoint->kernel, &bytes))
+        return false;
+    set_bytes(checkpoints, checkpoint, bytes);
+    return true;
 }
 
 static void
@@ -150,13 +151,11 @@ find(IpbCheckpoints *checkpoints, uint64_t id)
 /* --- bounds ----------------------------------------------------------------------------------- */
 
 static uint64_t
-sum_bytes(const IpbCheckpoints *checkpoints)
+sum_bytes(const GPtrArray *list)
 {
     uint64_t sum = 0;
-    for (guint i = 0; i < checkpoints->kept->len; i++)
-        sum += ((Checkpoint *) g_ptr_array_index(checkpoints->kept, i))->bytes;
-    for (guint i = 0; i < checkpoints->ring->len; i++)
-        sum += ((Checkpoint *) g_ptr_array_index(checkpoints->ring, i))->bytes;
+    for (guint i = 0; i < list->len; i++)
+        sum += ((Checkpoint *) g_ptr_array_index(list, i))->bytes;
     return sum;
 }
 
@@ -187,24 +186,29 @@ describe_largest(const IpbCheckpoints *checkpoints)
                            largest->name, largest->bytes / MIB);
 }
 
+/* @with_ring: those of the ring count. */
 static bool
-check_bounds(const IpbCheckpoints *checkpoints, GError **error)
+check_bounds(const IpbCheckpoints *checkpoints, bool with_ring, GError **error)
 {
-    const IpbCheckpointTotals *totals = checkpoints->options.totals;
+    IpbCheckpointTotals totals = *checkpoints->options.totals;
+    uint64_t bytes = sum_bytes(checkpoints->kept), of_ring = sum_bytes(checkpoints->ring);
     g_autofree char *what = NULL;
+    bytes += with_ring ? of_ring : 0;
+    totals.bytes -= with_ring ? 0 : of_ring;
+    totals.n -= with_ring ? 0 : checkpoints->ring->len;
     if (checkpoints->kept->len >= MAX_CHECKPOINTS)
         what = g_strdup_printf("the session has %u checkpoints already", MAX_CHECKPOINTS);
-    else if (totals->n >= MAX_CHECKPOINTS_IN_ALL)
+    else if (totals.n >= MAX_CHECKPOINTS_IN_ALL)
         what = g_strdup_printf("all sessions together have %u checkpoints already",
                                MAX_CHECKPOINTS_IN_ALL);
-    else if (sum_bytes(checkpoints) >= MAX_BYTES)
+    else if (bytes >= MAX_BYTES)
         what = g_strdup_printf("the session's checkpoints hold %" PRIu64
                                " MiB of memory of their own, %" PRIu64 " are allowed",
-                               sum_bytes(checkpoints) / MIB, MAX_BYTES / MIB);
-    else if (totals->bytes >= MAX_BYTES_IN_ALL)
+                               bytes / MIB, MAX_BYTES / MIB);
+    else if (totals.bytes >= MAX_BYTES_IN_ALL)
         what = g_strdup_printf("the checkpoints of all sessions hold %" PRIu64
                                " MiB of memory of their own, %" PRIu64 " are allowed",
-                               totals->bytes / MIB, MAX_BYTES_IN_ALL / MIB);
+                               totals.bytes / MIB, MAX_BYTES_IN_ALL / MIB);
     if (what == NULL)
         return true;
     g_autofree char *largest = describe_largest(checkpoints);
@@ -212,13 +216,14 @@ check_bounds(const IpbCheckpoints *checkpoints, GError **error)
     return false;
 }
 
-/* The oldest of the ring goes first. */
+/* The oldest of the ring goes first, until it has @max at most, and the bounds allow another
+ * checkpoint. */
 static void
-make_room_in_ring(IpbCheckpoints *checkpoints)
+make_room(IpbCheckpoints *checkpoints, unsigned max)
 {
     GPtrArray *ring = checkpoints->ring;
     while (ring->len > 0 &&
-           (ring->len >= MAX(checkpoints->options.undo, 1) || !check_bounds(checkpoints, NULL)))
+           (ring->len > max || !check_bounds(checkpoints, /* with_ring= */ true, NULL)))
         remove_checkpoint(checkpoints, ring, 0);
 }
 
@@ -245,12 +250,28 @@ begin_task(IpbCheckpoints *checkpoints, TaskKind kind, GError **error)
     return true;
 }
 
+/* What cannot be measured cannot be bounded. Later, the last figure counts until there is another
+ * one: the process may be ending. */
+static bool
+measure_made(IpbCheckpoints *checkpoints, Checkpoint *made, GError **error)
+{
+    if (made->lost_cause != NULL)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the checkpoint is lost: %s",
+                    made->lost_cause);
+    else if (!measure(checkpoints, made))
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
+                            "the system does not say how much memory the checkpoint holds "
+                            "(/proc/PID/smaps_rollup), so it would have no bound");
+    else
+        return true;
+    return false;
+}
+
 static void
 keep_made(IpbCheckpoints *checkpoints, Checkpoint *made)
 {
     g_ptr_array_add(made->name != NULL ? checkpoints->kept : checkpoints->ring, made);
     checkpoints->options.totals->n++;
-    measure(checkpoints, made);
 }
 
 /* The cells from @restored on are undone, or all if it is no checkpoint of the ring. */
@@ -272,7 +293,7 @@ static void
 report_made(IpbCheckpoints *checkpoints, Task *task)
 {
     uint64_t id = task->made != NULL ? task->made->id : 0;
-    if (task->error == NULL) {
+    if (task->error == NULL && measure_made(checkpoints, task->made, &task->error)) {
         keep_made(checkpoints, g_steal_pointer(&task->made));
     } else if (task->made != NULL) {
         drop_files(checkpoints, task->made);
@@ -306,13 +327,13 @@ static void
 end_task(IpbCheckpoints *checkpoints)
 {
     Task task = checkpoints->task;
-    g_autoptr(GError) error = task.error;
     checkpoints->task = (Task){.kind = TASK_NONE};
     ipb_timer_free(task.timer);
     if (task.kind == TASK_MAKE || task.kind == TASK_MAKE_FOR_CELL)
         report_made(checkpoints, &task);
     else
         report_restored(checkpoints, &task);
+    g_clear_error(&task.error);
 }
 
 static void
@@ -490,9 +511,10 @@ ipb_checkpoints_make(IpbCheckpoints *checkpoints, const char *name, IpbCheckpoin
         return false;
     measure_some(checkpoints, checkpoints->kept);
     measure_some(checkpoints, checkpoints->ring);
-    if (!check_bounds(checkpoints, error) ||
+    if (!check_bounds(checkpoints, /* with_ring= */ false, error) ||
         !make(checkpoints, TASK_MAKE, own != NULL ? own : name, 0, error))
         return false;
+    make_room(checkpoints, G_MAXUINT);
     checkpoints->task.made_func = func;
     checkpoints->task.data = data;
     ipb_cells_hold(checkpoints->options.cells, true);
@@ -594,8 +616,8 @@ prepare_cell(uint64_t cell, uint64_t last_run, bool undoes_on_error, char **ret_
         return false;
     drop_unused(checkpoints, cell, last_run);
     measure_some(checkpoints, checkpoints->ring);
-    make_room_in_ring(checkpoints);
-    if (check_bounds(checkpoints, &error) &&
+    make_room(checkpoints, MAX(checkpoints->options.undo, 1) - 1);
+    if (check_bounds(checkpoints, /* with_ring= */ true, &error) &&
         make(checkpoints, TASK_MAKE_FOR_CELL, NULL, cell, &error))
         return true;
     *ret_problem = g_strdup(error->message);

@@ -46,7 +46,8 @@ typedef struct {
     uint64_t id;
     const char *name;
     int64_t created_us; /* since 1970 */
-    /* what it shares with no other process, when it was measured last */
+    /* What it shares with no other process, when it was measured last. One that could never be
+     * measured is not made. */
     uint64_t private_bytes;
     /* as of a branch: what a restore shares or lacks */
     const char *const *warnings;
@@ -64,7 +65,8 @@ void ipb_checkpoints_free(IpbCheckpoints *checkpoints);
 
 /* Makes a checkpoint. @name: NULL: one is made up. @func is called once, from the loop or from
  * ipb_checkpoints_drop_all(). Errors at once or later: BUSY; LIMIT, which says what to drop;
- * INVALID: the name is empty, too long or in use; and those of ipb_kernel_fork(). */
+ * INVALID: the name is empty, too long or in use; SYSTEM: its memory cannot be measured; and those
+ * of ipb_kernel_fork(). */
 bool ipb_checkpoints_make(IpbCheckpoints *checkpoints, const char *name, IpbCheckpointMadeFunc func,
                           void *data, GError **error);
 /* Gives the kernel the state of a checkpoint, which remains. The cells before can not be undone any
