@@ -32,6 +32,7 @@ typedef struct {
     IpbLayerInside inside;
     int copy;
     unsigned n_commits;      /* before the copy */
+    GHashTable *staying;     /* directories above what was committed since; they stay */
     IpbLayerChanges *wanted; /* what the copy changes */
     unsigned n_done;         /* in this pass */
     char *problem;           /* the first one of this pass; or NULL */
@@ -82,6 +83,46 @@ is_committed(const Restore *restore, const char *path)
     return committed != NULL && committed->commit > restore->n_commits;
 }
 
+/* The path of the directory, in place; false: it is the workspace. */
+static bool
+go_up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    return slash != NULL;
+}
+
+static GHashTable *
+find_staying(const Restore *restore)
+{
+    GHashTable *staying = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GHashTableIter iter;
+    void *path, *entry;
+    g_hash_table_iter_init(&iter, restore->layer->committed);
+    while (g_hash_table_iter_next(&iter, &path, &entry)) {
+        const IpbCommitted *committed = entry;
+        g_autofree char *above = g_strdup(path);
+        while (committed->commit > restore->n_commits && committed->real.exists && go_up(above))
+            g_hash_table_add(staying, g_strdup(above));
+    }
+    return staying;
+}
+
+/* A commit may have removed the directory of a file that comes back. */
+static void
+add_directories(const Restore *restore, GHashTable *targets, const char *path)
+{
+    g_autofree char *above = g_strdup(path);
+    while (go_up(above)) {
+        const Target *target = g_hash_table_lookup(targets, above);
+        struct stat info;
+        if (target != NULL ? target->source == FROM_NOTHING
+                           : !ipb_layer_inside_stat(&restore->inside, above, &info))
+            set_target(targets, above, FROM_COPY, S_IFDIR | 0755);
+    }
+}
+
 static void
 add_wanted(const Restore *restore, GHashTable *targets)
 {
@@ -90,10 +131,15 @@ add_wanted(const Restore *restore, GHashTable *targets)
         const IpbLayerChange *change = g_ptr_array_index(changes, i);
         if (is_committed(restore, change->path))
             continue;
-        if (change->kind == IPB_CHANGE_REMOVED)
-            set_target(targets, change->path, FROM_NOTHING, 0);
-        else
+        if (change->kind != IPB_CHANGE_REMOVED)
             set_target(targets, change->path, FROM_COPY, change->written.mode);
+        else if (!g_hash_table_contains(restore->staying, change->path))
+            set_target(targets, change->path, FROM_NOTHING, 0);
+    }
+    for (guint i = 0; i < changes->len; i++) {
+        const IpbLayerChange *change = g_ptr_array_index(changes, i);
+        if (change->kind != IPB_CHANGE_REMOVED && !is_committed(restore, change->path))
+            add_directories(restore, targets, change->path);
     }
 }
 
@@ -264,9 +310,11 @@ ipb_layer_restore(IpbLayer *layer, uint64_t number, int inside, const IpbLayerUs
         return false;
     restore.copy = copy;
     restore.wanted = ipb_layer_list_copy(layer, copy);
+    restore.staying = find_staying(&restore);
     bool ok = begin(&restore, number, error) && run_passes(&restore, error);
     ipb_copies_end_restore(layer);
     ipb_layer_changes_free(restore.wanted);
+    g_hash_table_unref(restore.staying);
     g_free(restore.problem);
     return ok;
 }
