@@ -359,8 +359,9 @@ class CodeExecutor:
             await before.restore()
 
         A checkpoint is a copy of the kernel's process that waits. It shares its memory with the
-        kernel until one of them changes it. It has what `fork` says, and no files: those of the
-        workspace are not restored.
+        kernel until one of them changes it. It has what `fork` says. With
+        `workspace_mode="staged"` it has the files of the workspace, too. Otherwise files are not
+        restored.
 
         Checkpoints end when they are dropped, and when the executor is stopped or reset.
 
@@ -392,9 +393,9 @@ class CodeExecutor:
     async def undo(self, n: int = 1) -> None:
         """Undoes the last cells: the kernel gets the state that it had before them.
 
-        The executor needs the option `undo`. Files are not restored. Processes that the cells have
-        started are killed. A cell before which no checkpoint could be made, as its notices say,
-        does not count.
+        The executor needs the option `undo`. Files are restored with `workspace_mode="staged"`
+        only. Processes that the cells have started are killed. A cell before which no checkpoint
+        could be made, as its notices say, does not count.
 
         Args:
             n: How many cells to undo.

@@ -127,6 +127,9 @@ typedef struct {
     bool has_seed;
     /* For calls of tools by the forerunner, which needed none before; NULL: nothing changes */
     const char *token;
+    /* PARKED: the directory whose files are restored with the copy. Files in it that are open for
+     * writing, or mapped as shared, are a reason to refuse. NULL: none are restored */
+    const char *files;
 } IpbBranchOptions;
 
 /* The end of a fork, from the loop. On success the branch is ready, and @warnings says what it

@@ -89,7 +89,8 @@ struct NativeKernel {
     void *branched_data;
     /* A branch that is to be parked when this kernel is ready; and in it, this kernel. Or NULL */
     NativeKernel *awaiting, *awaited;
-    char *awaited_token; /* or NULL */
+    char *awaited_token; /* or NULL; likewise */
+    char *awaited_files;
 };
 
 static const char *
@@ -413,7 +414,11 @@ park_awaiting(NativeKernel *kernel)
     NativeKernel *branch = take_awaiting(kernel);
     if (branch == NULL)
         return;
-    const IpbBranchOptions options = {.kind = IPB_BRANCH_PARKED, .token = branch->awaited_token};
+    const IpbBranchOptions options = {
+        .kind = IPB_BRANCH_PARKED,
+        .token = branch->awaited_token,
+        .files = branch->awaited_files,
+    };
     continue_from(branch, kernel);
     make_process(branch, kernel->process, &options, /* rehearses= */ false);
 }
@@ -719,6 +724,7 @@ make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOption
         .forerunner = forerunner,
         .kind = branch != NULL ? branch->kind : IPB_BRANCH_LIVE,
         .forerunner_token = branch != NULL ? branch->token : NULL,
+        .files = branch != NULL ? branch->files : NULL,
     };
     kernel->process = ipb_process_new(kernel->loop, kernel->forkserver, &options, &funcs, kernel);
     ipb_process_set_paused(kernel->process, kernel->is_paused);
@@ -949,6 +955,7 @@ fork_kernel(IpbKernel *base, IpbKernel *branch_base, const IpbBranchOptions *opt
         kernel->awaiting = branch;
         branch->awaited = kernel;
         branch->awaited_token = g_strdup(options->token);
+        branch->awaited_files = g_strdup(options->files);
         start_process(kernel);
         return true;
     }
@@ -1020,6 +1027,7 @@ free_kernel(IpbKernel *base)
     if (kernel->awaited != NULL)
         take_awaiting(kernel->awaited);
     g_free(kernel->awaited_token);
+    g_free(kernel->awaited_files);
     ipb_process_free(kernel->process);
     ipb_requests_free(kernel->requests);
     ipb_forkserver_unref(kernel->forkserver);

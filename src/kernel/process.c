@@ -852,12 +852,12 @@ make_channels(IpbProcess *branch, int ret_theirs[3], GError **error)
 
 /* Descriptors can only be sent if no frame waits to be written. */
 static bool
-send_branch(IpbProcess *forerunner, IpbBranchKind kind, const char *token, const int theirs[3],
+send_branch(IpbProcess *forerunner, const IpbProcessOptions *options, const int theirs[3],
             GError **error)
 {
     size_t size;
-    g_autofree char *frame =
-        ipb_message_build_branch(kind, ++forerunner->last_branch, token, &size);
+    g_autofree char *frame = ipb_message_build_branch(
+        options->kind, ++forerunner->last_branch, options->forerunner_token, options->files, &size);
     if (ipb_write_queue_size(forerunner->write_queue) > 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel does not read: try again");
         return false;
@@ -869,11 +869,12 @@ send_branch(IpbProcess *forerunner, IpbBranchKind kind, const char *token, const
 }
 
 static bool
-ask_forerunner(IpbProcess *branch, IpbProcess *forerunner, const char *token, GError **error)
+ask_forerunner(IpbProcess *branch, const IpbProcessOptions *options, GError **error)
 {
+    IpbProcess *forerunner = options->forerunner;
     int theirs[3] = {-1, -1, -1};
     bool is_sent = forerunner->state == IPB_PROCESS_READY && make_channels(branch, theirs, error) &&
-                   send_branch(forerunner, branch->kind, token, theirs, error);
+                   send_branch(forerunner, options, theirs, error);
     for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++)
         ipb_fd_close(&theirs[i]);
     if (!is_sent)
@@ -891,7 +892,7 @@ start_branch(IpbProcess *branch, const IpbProcessOptions *options)
     g_autoptr(GError) error = NULL;
     IpbProcess *forerunner = options->forerunner;
     ipb_pausable_timer_init(&branch->init_timer, branch->loop, &init_funcs, branch);
-    if (!ask_forerunner(branch, forerunner, options->forerunner_token, &error)) {
+    if (!ask_forerunner(branch, options, &error)) {
         fail_start(branch, error != NULL ? error->message : "the kernel has ended");
     } else if (forerunner->walls != NULL) {
         branch->walls = forerunner->walls;

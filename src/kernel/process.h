@@ -30,6 +30,7 @@ typedef struct {
     IpbProcess *forerunner;
     IpbBranchKind kind;
     const char *forerunner_token; /* see IpbBranchOptions; or NULL */
+    const char *files;            /* likewise */
 } IpbProcessOptions;
 
 typedef struct {

@@ -469,6 +469,21 @@ on_violation(const char *text, void *data)
     ipb_cells_report_violation(session->cells, text);
 }
 
+static void
+on_new_sandbox(void *data)
+{
+    IpbSession *session = data;
+    unsigned n =
+        session->checkpoints != NULL ? ipb_checkpoints_leave_sandbox(session->checkpoints) : 0;
+    if (n == 0)
+        return;
+    g_autofree char *notice =
+        g_strdup_printf("the kernel was started again, so %u checkpoints with files are dropped: "
+                        "what was before cannot be restored or undone any more",
+                        n);
+    ipb_cells_report_notice(session->cells, notice);
+}
+
 static bool
 make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {
@@ -497,6 +512,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .staged = session->staged,
                                .on_log = on_log,
                                .on_violation = on_violation,
+                               .on_new_sandbox = on_new_sandbox,
                                .data = session,
                            },
                            error);
@@ -651,6 +667,8 @@ make_checkpoints(IpbSession *session, const IpbSessionOptions *options)
                            .totals = ipb_runtime_checkpoint_totals(session->runtime),
                            .kernel = session->kernel,
                            .cells = session->cells,
+                           .staged = session->staged,
+                           .workspace = session->workspace,
                            .make_kernel = make_other_kernel,
                            .check = check_checkpoint,
                            .get_token = get_token,
@@ -791,8 +809,6 @@ check_options(const IpbSessionOptions *options, const IpbKernelProvider *provide
         problem = "limits are those of a sandbox: they need one";
     else if (options->undo > IPB_MAX_UNDO)
         problem = "undo: " G_STRINGIFY(IPB_MAX_UNDO) " cells at most can be undone";
-    else if (options->undo > 0 && options->is_staged)
-        problem = "undo: a staged workspace has changes that undo would not take back";
     else if (options->undo > 0 && options->record != NULL)
         problem = "undo: a session that is recorded cannot be undone: a record has no way back";
     if (options->undo > 0 &&
@@ -930,12 +946,16 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
 static bool
 check_branch(const IpbSession *session, GError **error)
 {
-    if (session->sandboxing == NULL || session->tool_relay == NULL)
-        return true;
-    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                        "a session in a sandbox that calls the tools of another program's tool "
-                        "server cannot be forked");
-    return false;
+    const char *problem = NULL;
+    if (session->staged != NULL)
+        problem = "a session with a staged workspace cannot be forked: both would write one layer; "
+                  "use checkpoints, one after the other";
+    else if (session->sandboxing != NULL && session->tool_relay != NULL)
+        problem = "a session in a sandbox that calls the tools of another program's tool server "
+                  "cannot be forked";
+    if (problem != NULL)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, problem);
+    return problem == NULL;
 }
 
 /* Whether the kernel may be copied or replaced now. */
@@ -952,9 +972,6 @@ check_fork(const IpbSession *session, bool is_before_cell, GError **error)
     } else if (session->record != NULL) {
         problem = "a session that is recorded cannot be forked or restored: a record is of one "
                   "session, and has no way back";
-    } else if (session->staged != NULL) {
-        problem = "a session with a staged workspace cannot be forked, and has no checkpoints: the "
-                  "files of its layer would not be part of them";
     } else if (!is_before_cell && !ipb_cells_is_idle(session->cells)) {
         code = IPYBOX_ERROR_BUSY;
         problem = "a cell runs or waits: a session can be forked between cells only";
