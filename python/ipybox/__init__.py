@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         SessionExpiredError,
     )
     from .results import (
+        CallRefusedError,
         Change,
         Changes,
         CodeExecutionChunk,
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
         CodeExecutionResult,
         CodeExecutionTimeout,
         DisplayData,
+        KernelLostError,
         LateOutput,
+        LimitExceededError,
         Variables,
     )
     from .tool_exec.approval.client import ApprovalClient, ApprovalRequest
@@ -64,6 +67,7 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "CallRefusedError",
     "Change",
     "Changes",
     "Checkpoint",
@@ -78,7 +82,9 @@ __all__ = [
     "InputRequest",
     "KernelClient",
     "KernelGateway",
+    "KernelLostError",
     "LateOutput",
+    "LimitExceededError",
     "MCPClient",
     "PoolClosedError",
     "PoolFullError",
@@ -101,6 +107,7 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "CallRefusedError": "results",
     "Change": "results",
     "Changes": "results",
     "Checkpoint": "code_exec",
@@ -115,7 +122,9 @@ _MODULES = {
     "InputRequest": "inputs",
     "KernelClient": "kernel_mgr.client",
     "KernelGateway": "kernel_mgr.server",
+    "KernelLostError": "results",
     "LateOutput": "results",
+    "LimitExceededError": "results",
     "MCPClient": "mcp_client",
     "PoolClosedError": "pool",
     "PoolFullError": "pool",
