@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         ToolRunnerError,
     )
     from .tool_exec.server import ToolServer
+    from .tools import Tool
 
 __all__ = [
     "ApprovalChannel",
@@ -91,6 +92,7 @@ __all__ = [
     "PoolStatistics",
     "ResultError",
     "SessionExpiredError",
+    "Tool",
     "ToolRunner",
     "ToolRunnerError",
     "ToolServer",
@@ -131,6 +133,7 @@ _MODULES = {
     "PoolStatistics": "pool",
     "ResultError": "tool_exec.client",
     "SessionExpiredError": "pool",
+    "Tool": "tools",
     "ToolRunner": "tool_exec.client",
     "ToolRunnerError": "tool_exec.client",
     "ToolServer": "tool_exec.server",

@@ -66,6 +66,9 @@ typedef struct {
     const char *cwd;
     /* prepended to sys.path, NULL-terminated; NULL: none */
     const char *const *path;
+    /* Modules of `mcptools` that have no files: the text of a JSON object {package: {file:
+     * source}}. A reference is taken. NULL: none */
+    GBytes *packages;
     /* with has_seed: for the generators of random, numpy and torch */
     int64_t seed;
     bool has_seed;

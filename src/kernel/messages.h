@@ -42,6 +42,7 @@ typedef struct {
     const char *const *env; /* "NAME=value" */
     const char *cwd;
     const char *const *path; /* NULL: none */
+    GBytes *packages;        /* see IpbKernelOptions; or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;

@@ -48,6 +48,7 @@ struct NativeKernel {
     IpbLoop *loop;
     IpbForkserver *forkserver;
     char **env, **path, *cwd;
+    GBytes *packages; /* or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
@@ -690,6 +691,7 @@ make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOption
         .env = (const char *const *) kernel->env,
         .cwd = kernel->cwd,
         .path = (const char *const *) kernel->path,
+        .packages = kernel->packages,
         .has_seed = branch != NULL ? branch->has_seed : kernel->has_seed,
         .seed = branch != NULL ? branch->seed : kernel->seed,
         .rules = kernel->rules,
@@ -981,6 +983,8 @@ free_kernel(IpbKernel *base)
     g_free(kernel->cwd);
     g_strfreev(kernel->env);
     g_strfreev(kernel->path);
+    if (kernel->packages != NULL)
+        g_bytes_unref(kernel->packages);
     ipb_loop_unref(kernel->loop);
     g_free(kernel);
 }
@@ -1012,6 +1016,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
     kernel->forkserver = ipb_forkserver_ref(forkserver);
     kernel->env = g_strdupv((char **) options->env);
     kernel->path = g_strdupv((char **) options->path);
+    kernel->packages = options->packages != NULL ? g_bytes_ref(options->packages) : NULL;
     kernel->cwd = g_strdup(options->cwd);
     kernel->seed = options->seed;
     kernel->has_seed = options->has_seed;

@@ -61,6 +61,7 @@ struct IpbProcess {
     void *data;
     IpbProcessState state;
     char **env, **path, *cwd;
+    GBytes *packages; /* or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
@@ -581,6 +582,7 @@ forget_start(IpbProcess *process)
 {
     g_clear_pointer(&process->env, g_strfreev);
     g_clear_pointer(&process->path, g_strfreev);
+    g_clear_pointer(&process->packages, g_bytes_unref);
     g_clear_pointer(&process->cwd, g_free);
 }
 
@@ -601,6 +603,7 @@ send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
         .env = (const char *const *) process->env,
         .cwd = process->cwd,
         .path = (const char *const *) process->path,
+        .packages = process->packages,
         .has_seed = process->has_seed,
         .seed = process->seed,
         .rules = process->rules,
@@ -900,6 +903,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->data = data;
     process->env = g_strdupv((char **) options->env);
     process->path = g_strdupv((char **) options->path);
+    process->packages = options->packages != NULL ? g_bytes_ref(options->packages) : NULL;
     process->cwd = g_strdup(options->cwd);
     process->has_seed = options->has_seed;
     process->seed = options->seed;

@@ -17,6 +17,7 @@ typedef struct {
     const char *const *env;
     const char *cwd;
     const char *const *path;
+    GBytes *packages; /* see IpbKernelOptions; or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;

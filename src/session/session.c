@@ -34,6 +34,8 @@ struct IpbSession {
     void (*on_log)(const char *level, const char *text, void *data);
     IpbApprovalAskFunc on_approval;
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
+    IpbApplicationCallFunc on_tool_call;
+    IpbApplicationCancelFunc on_tool_cancelled;
     IpbEventFunc on_event;
     void *data;
 
@@ -149,6 +151,37 @@ on_approval_withdrawn(uint64_t request, void *data)
 {
     IpbSession *session = data;
     session->on_approval_withdrawn(request, session->data);
+}
+
+/* --- tools of the application ----------------------------------------------------------------- */
+
+static void
+on_application_call(uint64_t id, const char *server_name, const char *tool_name,
+                    const char *arguments, size_t size, void *data)
+{
+    IpbSession *session = data;
+    const IpbApplicationCall call = {
+        .id = id,
+        .server_name = server_name,
+        .tool_name = tool_name,
+        .arguments_json = arguments,
+        .arguments_size = size,
+    };
+    session->on_tool_call(&call, session->data);
+}
+
+static void
+on_application_cancel(uint64_t call, void *data)
+{
+    IpbSession *session = data;
+    session->on_tool_cancelled(call, session->data);
+}
+
+void
+ipb_session_answer_tool(IpbSession *session, uint64_t call, const IpbJson *result,
+                        IpbJsonDoc **document, const GError *error)
+{
+    ipb_tool_host_answer_application(session->tool_host, call, result, document, error);
 }
 
 /* --- tools ------------------------------------------------------------------------------------ */
@@ -497,6 +530,9 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
             .on_own_call =
                 options->is_sandboxed || options->approves_shell_cmds ? on_own_call : NULL,
             .on_own_cancel = on_own_cancel,
+            .application_tools = options->application_tools,
+            .on_application_call = on_application_call,
+            .on_application_cancel = on_application_cancel,
             .make_install_arguments = options->is_sandboxed ? make_install_arguments : NULL,
             .data = session,
         });
@@ -554,6 +590,9 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options, IpbEventFunc 
         .env = (const char *const *) env,
         .cwd = session->working_dir != NULL ? session->working_dir : session->workspace,
         .path = (const char *const *) path,
+        .packages = options->application_tools != NULL
+                        ? ipb_application_tools_packages(options->application_tools)
+                        : NULL,
         .seed = options->seed,
         .has_seed = options->has_seed,
         .rules = {.approves_shell_cmds = options->approves_shell_cmds,
@@ -710,7 +749,8 @@ static bool
 check_options(const IpbSessionOptions *options, const IpbKernelProvider *provider, GError **error)
 {
     const char *problem = NULL;
-    bool needs_tools = options->allowed_servers != NULL || options->tool_server_host != NULL;
+    bool needs_tools = options->allowed_servers != NULL || options->tool_server_host != NULL ||
+                       options->application_tools != NULL;
     if (needs_tools &&
         !ipb_kernel_provider_check(provider, IPB_KERNEL_HAS_TOOL_STUBS, "call tools", error))
         return false;
@@ -720,6 +760,8 @@ check_options(const IpbSessionOptions *options, const IpbKernelProvider *provide
         problem = "a staged workspace needs a sandbox";
     else if (options->staging_dir != NULL && !options->is_staged)
         problem = "staging_dir is of a staged workspace: it needs workspace_mode \"staged\"";
+    else if (options->application_tools != NULL && options->tool_server_host != NULL)
+        problem = "application_tools: the session's calls go to another program's tool server";
     else if (options->limits != NULL && !options->is_sandboxed)
         problem = "limits are those of a sandbox: they need one";
     else if (options->undo > IPB_MAX_UNDO)
@@ -783,6 +825,8 @@ ipb_session_hand_over(IpbSession *session, const IpbSessionOptions *options)
     session->on_log = options->on_log;
     session->on_approval = options->on_approval;
     session->on_approval_withdrawn = options->on_approval_withdrawn;
+    session->on_tool_call = options->on_tool_call;
+    session->on_tool_cancelled = options->on_tool_cancelled;
     session->data = options->data;
 }
 
@@ -809,6 +853,8 @@ new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branc
     session->on_log = options->on_log;
     session->on_approval = options->on_approval;
     session->on_approval_withdrawn = options->on_approval_withdrawn;
+    session->on_tool_call = options->on_tool_call;
+    session->on_tool_cancelled = options->on_tool_cancelled;
     session->data = options->data;
     session->approves_shell_cmds = options->approves_shell_cmds;
     session->allows_builds = options->allows_builds;
@@ -916,6 +962,8 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
     options.workspace = forerunner->workspace;
     options.on_approval = fork->on_approval;
     options.on_approval_withdrawn = fork->on_approval_withdrawn;
+    options.on_tool_call = fork->on_tool_call;
+    options.on_tool_cancelled = fork->on_tool_cancelled;
     options.on_event = fork->on_event;
     options.on_log = fork->on_log;
     options.data = fork->data;

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import (
+    application_packages,
     blas,
     branching,
     comms,
@@ -150,6 +151,8 @@ class Kernel:
         except OSError as error:
             fail(f"the working directory cannot be entered: {error}")
         self._set_import_path(message.get("path") or [])
+        if message.get("packages"):
+            application_packages.offer(message["packages"])
         key = bytes.fromhex(message["key"])
         if len(key) != KEY_SIZE:
             fail(f"the key must have {KEY_SIZE} bytes")

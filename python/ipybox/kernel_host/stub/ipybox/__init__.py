@@ -50,6 +50,7 @@ SDK_NAMES = frozenset(
         "PoolFullError",
         "PoolStatistics",
         "SessionExpiredError",
+        "Tool",
         "ToolServer",
         "Transfer",
         "Variables",
