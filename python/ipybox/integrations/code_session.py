@@ -8,13 +8,13 @@ end with `close`, when the session is garbage collected, and when the program en
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import json
-import logging
 import os
 import tempfile
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -31,6 +31,7 @@ from ..results import (
     KernelLostError,
 )
 from ..tool_exec.approval.client import ApprovalRequest
+from ..tools import Tool
 from ..utils import arun, check_seconds
 
 Approve = Callable[[ApprovalRequest], bool | Awaitable[bool]]
@@ -39,8 +40,8 @@ Approve = Callable[[ApprovalRequest], bool | Awaitable[bool]]
 REPORT = "text/vnd.ipybox.report"
 # The name of the module with that text in the kernel.
 KERNEL_SIDE = "_ipybox"
-
-logger = logging.getLogger("ipybox")
+# Kinds of parameters that can be given by position.
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass
@@ -53,9 +54,10 @@ class CellOutcome:
         displays: What it displayed, in all representations.
         error: Why it failed: a CallRefusedError, KernelLostError, LimitExceededError, or another
             CodeExecutionError; or a CodeExecutionTimeout. None: it did not fail.
-        value: The value of its last expression, as kernel_side.py encodes it. None: it has none.
-        final: The final answer that has ended it, as kernel_side.py encodes it. None: there is
-            none. Then `error` is None.
+        value: The value of its last expression, as the adapter encodes it in the kernel, in a list
+            of one. None: it has none that is reported.
+        final: The final answer that has ended it, likewise; then `error` is None. None: there is
+            none.
         notices: Messages of ipybox.
     """
 
@@ -63,8 +65,8 @@ class CellOutcome:
     images: list[Path] = field(default_factory=list)
     displays: list[DisplayData] = field(default_factory=list)
     error: CodeExecutionError | CodeExecutionTimeout | None = None
-    value: str | None = None
-    final: str | None = None
+    value: list[Any] | None = None
+    final: list[Any] | None = None
     notices: list[str] = field(default_factory=list)
 
 
@@ -100,6 +102,7 @@ class CodeSession:
         self._options = options
         self._workspace = None if workspace is None else Path(os.path.abspath(workspace))
         CodeExecutor(workspace=self._workspace, **options)  # checks the options
+        self._context = contextvars.copy_context()
         self._executor: CodeExecutor | None = None
         self._remove: Callable[[], object] = lambda: None
         self._lock: asyncio.Lock | None = None
@@ -115,8 +118,11 @@ class CodeSession:
         """The workspace. None: it is made by `start`."""
         return self._workspace if self._executor is None else self._executor.workspace
 
-    async def start(self) -> None:
+    async def start(self, tools: Iterable[Tool] = ()) -> None:
         """Starts the kernel, unless it is started.
+
+        Args:
+            tools: Tools of the program that cells may call. Other calls need a new session.
 
         Raises:
             RuntimeError: If it cannot be started; the text says why.
@@ -132,7 +138,7 @@ class CodeSession:
             if workspace is None:
                 workspace = Path(tempfile.mkdtemp(prefix="ipybox-session-"))
                 self._remove = weakref.finalize(self, remove_own, workspace, os.getpid())
-            executor = CodeExecutor(workspace=workspace, **self._options)
+            executor = CodeExecutor(workspace=workspace, tools=list(tools), **self._options)
             try:
                 await executor.start()
             except BaseException:
@@ -154,12 +160,21 @@ class CodeSession:
         if self._executor is not None:
             await self._executor.reset()
 
-    async def prepare(self, code: str) -> None:
-        """Runs code that defines what an adapter needs in the kernel, after kernel_side.py, which
-        is the module `_ipybox` there.
+    async def define(self, code: str) -> None:
+        """Runs code of the adapter, not of a model.
 
         Raises:
             CodeExecutionError: If the code fails.
+            CodeExecutionTimeout: If it takes too long: code in the kernel can hold it up.
+        """
+        assert self._executor is not None
+        await self._executor.execute(code, self._timeout)
+
+    async def prepare(self, code: str) -> None:
+        """Like `define`, once for each kernel: first runs kernel_side.py, as the module `_ipybox`.
+
+        Raises:
+            CodeExecutionError, CodeExecutionTimeout: As for `define`.
         """
         side = files(__package__).joinpath("kernel_side.py").read_text("utf-8")
         module = (
@@ -167,8 +182,7 @@ class CodeSession:
             f"{KERNEL_SIDE} = {KERNEL_SIDE}.ModuleType({KERNEL_SIDE!r})\n"
             f"exec(compile({side!r}, '<ipybox>', 'exec'), {KERNEL_SIDE}.__dict__)\n"
         )
-        assert self._executor is not None
-        await self._executor.execute(module + code)
+        await self.define(module + code)
         self.is_prepared = True
 
     async def run(self, code: str) -> CellOutcome:
@@ -185,6 +199,7 @@ class CodeSession:
         """
         if self._executor is None:
             raise RuntimeError("the session is not started")
+        self._context = contextvars.copy_context()
         try:
             result = await self._execute(self._executor, code)
         except CodeExecutionError as error:
@@ -218,6 +233,28 @@ class CodeSession:
                 raise errors[0]
         return result or CodeExecutionResult(None, [], is_cancelled=True)
 
+    def make_tool(
+        self,
+        name: str,
+        description: str,
+        properties: Mapping[str, Any],
+        call: Callable[[dict[str, Any]], Any],
+    ) -> Tool:
+        """A tool whose calls run in threads, with the context variables of the caller of `run`.
+
+        Args:
+            name: Its name.
+            description: What it does.
+            properties: The JSON Schemas of its parameters.
+            call: Is called with the arguments, and returns, or awaits, JSON.
+        """
+
+        def run(**arguments: Any) -> dict[str, Any]:
+            return {"value": self._context.copy().run(_call_and_wait, call, arguments)}
+
+        schema = {"type": "object", "properties": dict(properties)}
+        return Tool(name, description, schema, run, {"type": "object"})
+
     def _read_report(self, outcome: CellOutcome) -> None:
         """Moves the report of kernel_side.py out of the displays."""
         if not self.is_prepared:
@@ -226,7 +263,7 @@ class CodeSession:
         outcome.displays = [each for each in outcome.displays if REPORT not in each.data]
         if reports:
             report = _read_json_object(reports[-1].data[REPORT])
-            outcome.value, outcome.final = _text(report, "value"), _text(report, "final")
+            outcome.value, outcome.final = _read(report, "value"), _read(report, "final")
             if outcome.final is not None:
                 outcome.error = None
         elif not isinstance(outcome.error, CodeExecutionTimeout):
@@ -238,8 +275,17 @@ class CodeSession:
                 lost = KernelLostError(f"{text}: {said}" if said else text)
                 lost.output = outcome.text or None
                 outcome.error = lost
-        elif "variables are lost" in str(outcome.error):
+        elif says_that_variables_are_lost(outcome.error):
             self.is_prepared = False
+
+
+def _call_and_wait(call: Callable[[dict[str, Any]], Any], arguments: dict[str, Any]) -> Any:
+    value = call(arguments)
+    return asyncio.run(_wait(value)) if inspect.isawaitable(value) else value
+
+
+async def _wait(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 async def _decide(approve: Approve, request: ApprovalRequest, turn: asyncio.Lock) -> None:
@@ -268,10 +314,24 @@ async def _end_decisions(decisions: set[asyncio.Task[None]]) -> list[BaseExcepti
     return [each for each in ended if isinstance(each, Exception)]
 
 
+def says_that_variables_are_lost(error: Exception) -> bool:
+    """Whether a cell that took too long did not end when it was interrupted."""
+    return isinstance(error, CodeExecutionTimeout) and "variables are lost" in str(error)
+
+
 def describe(outcome: CellOutcome) -> str:
     """The text of a cell that failed, for a model: its output, and what happened."""
     parts = [outcome.text.rstrip("\n"), *outcome.notices, str(outcome.error or "")]
     return "\n".join(part for part in parts if part)
+
+
+def positional_parameters(function: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that can be given by position; empty if they are not known."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [each.name for each in parameters if each.kind in POSITIONAL]
 
 
 def _read_json_object(text: Any) -> dict[str, Any]:
@@ -283,9 +343,11 @@ def _read_json_object(text: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(report: dict[str, Any], name: str) -> str | None:
-    value = report.get(name)
-    return value if isinstance(value, str) else None
+def _read(report: dict[str, Any], name: str) -> list[Any] | None:
+    try:
+        return [json.loads(report[name])]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def remove_own(directory: Path, pid: int) -> None:
