@@ -8,17 +8,19 @@
         result = await agent.run(task="What is the 10th Fibonacci number?")
 
 Variables and files live from `start` to `stop`. `restart`, which AutoGen calls when an agent is
-reset, gives a fresh kernel and keeps the files.
+reset, gives a fresh kernel and keeps the files. Tools run in this program. Blocks call them through
+the tool channel, so `approve` and approval rules decide about each call.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import tempfile
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,12 +28,14 @@ from typing import Any
 try:
     from autogen_core import CancellationToken, Component
     from autogen_core.code_executor import CodeBlock, CodeExecutor, CodeResult
+    from autogen_core.tools import BaseTool, FunctionTool
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
         f"{missing}: install AutoGen to use this module (pip install autogen-core)",
         name=missing.name,
     ) from missing
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_jsonable_python
 
 from ..results import (
     CallRefusedError,
@@ -92,6 +96,7 @@ class IpyboxCodeExecutor(CodeExecutor, Component[IpyboxCodeExecutorConfig]):
         output_dir: str | os.PathLike[str] | None = None,
         sandbox: bool = True,
         approve: Approve | None = None,
+        tools: Iterable[BaseTool[Any, Any] | Callable[..., Any]] = (),
         **options: Any,
     ) -> None:
         """
@@ -104,6 +109,8 @@ class IpyboxCodeExecutor(CodeExecutor, Component[IpyboxCodeExecutorConfig]):
             sandbox: Whether the kernel runs in a sandbox.
             approve: Decides about each ApprovalRequest: returns, or awaits, True or False. A
                 function that blocks runs in a thread. None: calls that no rule denies may run.
+            tools: Tools of AutoGen, or functions with annotations and a docstring, that blocks may
+                call as global functions.
             **options: Of `ipybox.CodeExecutor`, such as `limits` or `approval_rules`.
 
         Raises:
@@ -117,6 +124,7 @@ class IpyboxCodeExecutor(CodeExecutor, Component[IpyboxCodeExecutorConfig]):
             options=options,
         )
         self._approve = approve
+        self._tools = {tool.name: tool for tool in map(_as_tool, tools)}
         if output_dir is None:
             self._output_dir = Path(tempfile.mkdtemp(prefix="ipybox-output-"))
             weakref.finalize(self, remove_own, self._output_dir, os.getpid())
@@ -142,7 +150,7 @@ class IpyboxCodeExecutor(CodeExecutor, Component[IpyboxCodeExecutorConfig]):
 
     async def start(self) -> None:
         """Starts the kernel. Does nothing if it is started."""
-        await self._session.start()
+        await self._session.start([self._offer(tool) for tool in self._tools.values()])
 
     async def stop(self) -> None:
         """Ends the kernel, and removes a temporary workspace."""
@@ -180,7 +188,7 @@ class IpyboxCodeExecutor(CodeExecutor, Component[IpyboxCodeExecutorConfig]):
                 result.exit_code = UNKNOWN
                 outputs.append(f"This executor runs Python only, not {block.language!r}.")
                 break
-            task = asyncio.ensure_future(self._session.run(block.code))
+            task = asyncio.ensure_future(self._run(block.code))
             cancellation_token.link_future(task)
             outcome = await task
             result.output_files += outcome.images + self._save_html(outcome)
@@ -193,6 +201,21 @@ class IpyboxCodeExecutor(CodeExecutor, Component[IpyboxCodeExecutorConfig]):
         result.output = "\n".join(outputs)
         return result
 
+    async def _run(self, code: str) -> CellOutcome:
+        if self._tools and not self._session.is_prepared:
+            tools = {
+                name: (list(_properties(tool)), tool.description)
+                for name, tool in self._tools.items()
+            }
+            await self._session.prepare("", f"_ipybox.define_tools({tools!r})")
+        return await self._session.run(code)
+
+    def _offer(self, tool: BaseTool[Any, Any]) -> Any:
+        async def call(arguments: dict[str, Any]) -> Any:
+            return to_jsonable_python(await tool.run_json(arguments, CancellationToken()))
+
+        return self._session.make_tool(tool.name, tool.description, _properties(tool), call)
+
     def _save_html(self, outcome: CellOutcome) -> list[Path]:
         paths = []
         for display in outcome.displays:
@@ -203,14 +226,26 @@ class IpyboxCodeExecutor(CodeExecutor, Component[IpyboxCodeExecutorConfig]):
         return paths
 
     def _to_config(self) -> IpyboxCodeExecutorConfig:
-        if self._approve is not None:
-            raise ValueError("an executor with approve= cannot be written to a configuration")
+        if self._approve is not None or self._tools:
+            raise ValueError(
+                "an executor with approve= or tools= cannot be written to a configuration"
+            )
         return self._config
 
     @classmethod
     def _from_config(cls, config: IpyboxCodeExecutorConfig) -> IpyboxCodeExecutor:
         values: Mapping[str, Any] = config.model_dump()
         return cls(**{name: values[name] for name in values if name != "options"}, **config.options)
+
+
+def _as_tool(given: Any) -> BaseTool[Any, Any]:
+    if isinstance(given, BaseTool):
+        return given
+    return FunctionTool(given, description=inspect.getdoc(given) or given.__name__)
+
+
+def _properties(tool: BaseTool[Any, Any]) -> dict[str, Any]:
+    return dict(tool.args_type().model_json_schema().get("properties", {}))
 
 
 def _absolute(path: str | os.PathLike[str] | None) -> str | None:

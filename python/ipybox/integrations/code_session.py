@@ -170,19 +170,22 @@ class CodeSession:
         assert self._executor is not None
         await self._executor.execute(code, self._timeout)
 
-    async def prepare(self, code: str) -> None:
-        """Like `define`, once for each kernel: first runs kernel_side.py, as the module `_ipybox`.
+    async def prepare(self, side: str, code: str) -> None:
+        """Prepares a kernel for `run`.
+
+        Args:
+            side: What the adapter adds to kernel_side.py, which is the module `_ipybox` there.
+            code: As for `define`.
 
         Raises:
             CodeExecutionError, CodeExecutionTimeout: As for `define`.
         """
-        side = files(__package__).joinpath("kernel_side.py").read_text("utf-8")
-        module = (
-            f"import types as {KERNEL_SIDE}\n"
-            f"{KERNEL_SIDE} = {KERNEL_SIDE}.ModuleType({KERNEL_SIDE!r})\n"
-            f"exec(compile({side!r}, '<ipybox>', 'exec'), {KERNEL_SIDE}.__dict__)\n"
-        )
-        await self.define(module + code)
+        texts = [files(__package__).joinpath("kernel_side.py").read_text("utf-8"), side]
+        lines = [f"import types as {KERNEL_SIDE}"]
+        lines.append(f"{KERNEL_SIDE} = {KERNEL_SIDE}.ModuleType({KERNEL_SIDE!r})")
+        for text in texts:
+            lines.append(f"exec(compile({text!r}, '<ipybox>', 'exec'), {KERNEL_SIDE}.__dict__)")
+        await self.define("\n".join([*lines, code]))
         self.is_prepared = True
 
     async def run(self, code: str) -> CellOutcome:
@@ -240,20 +243,26 @@ class CodeSession:
         properties: Mapping[str, Any],
         call: Callable[[dict[str, Any]], Any],
     ) -> Tool:
-        """A tool whose calls run in threads, with the context variables of the caller of `run`.
+        """A tool of the program.
 
         Args:
             name: Its name.
             description: What it does.
             properties: The JSON Schemas of its parameters.
-            call: Is called with the arguments, and returns, or awaits, JSON.
+            call: Is called with the arguments, and returns JSON. A coroutine function runs in the
+                event loop in which the session is started; any other function in a thread, with
+                the context variables of the caller of `run`, and what it returns may be awaitable.
         """
+
+        async def run_in_loop(**arguments: Any) -> dict[str, Any]:
+            return {"value": await call(arguments)}
 
         def run(**arguments: Any) -> dict[str, Any]:
             return {"value": self._context.copy().run(_call_and_wait, call, arguments)}
 
         schema = {"type": "object", "properties": dict(properties)}
-        return Tool(name, description, schema, run, {"type": "object"})
+        function = run_in_loop if inspect.iscoroutinefunction(call) else run
+        return Tool(name, description, schema, function, {"type": "object"})
 
     def _read_report(self, outcome: CellOutcome) -> None:
         """Moves the report of kernel_side.py out of the displays."""

@@ -42,9 +42,9 @@ MAX_VARIABLES_CHARS = 24 * 1024 * 1024
 RESERVED = frozenset(("SUBMIT", "__builtins__"))
 SYNTAX_ERRORS = frozenset(("SyntaxError", "IndentationError", "TabError"))
 
-# Runs in the kernel.
-PREPARE = """
-def encode(value, depth=0):
+# Is added to kernel_side.py. The value of a cell is passed in a list of one.
+SIDE = """
+def encode(value):
     if isinstance(value, dict):
         return {str(key): encode(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -56,26 +56,24 @@ def encode(value, depth=0):
 
 def encode_value(value):
     try:
-        _ipybox.json.dumps(value, allow_nan=False)
+        json.dumps(value, allow_nan=False)
         return [value]
     except (TypeError, ValueError, RecursionError):
         return [repr(value)]
 
 def set_fields(names):
     def SUBMIT(*args, **kwargs):
+        __tracebackhide__ = True
         if names is None:
             if len(args) != 1 or kwargs:
                 raise TypeError("SUBMIT() needs one value, by position")
-            _ipybox.finish({"output": args[0]})
-        values = _ipybox.bind("SUBMIT", names, args, kwargs)
+            finish({"output": args[0]})
+        values = bind("SUBMIT", names, args, kwargs)
         if set(values) != set(names):
             given = ", ".join(values) or "nothing"
             raise TypeError(f"SUBMIT() needs {', '.join(names)}, not {given}")
-        _ipybox.finish(values)
-    _ipybox.define("SUBMIT", SUBMIT, "Submits the final output, and ends the run.")
-
-_ipybox.encode, _ipybox.encode_value, _ipybox.set_fields = encode, encode_value, set_fields
-del encode, encode_value, set_fields
+        finish(values)
+    define("SUBMIT", SUBMIT, "Submits the final output, and ends the run.")
 """
 
 
@@ -135,6 +133,7 @@ class IpyboxInterpreter:
         )
         self._lock = threading.Lock()
         self._end_reason: str | None = None
+        self._end_cause: Exception | None = None
         self._offered: frozenset[str] = frozenset()
         self._fields: object = self  # those that the kernel knows; none yet
 
@@ -228,11 +227,10 @@ class IpyboxInterpreter:
                     name: (positional_parameters(tool), inspect.getdoc(tool) or "")
                     for name, tool in self.tools.items()
                 }
-                await session.prepare(PREPARE + f"_ipybox.define_tools({tools!r})\n")
+                await session.prepare(SIDE, f"_ipybox.define_tools({tools!r})")
             await self._define(variables)
         except (CodeExecutionError, CodeExecutionTimeout) as error:
-            self._end_reason = f"the kernel has lost its state: {error}"
-            lost = KernelLostError(self._end_reason)
+            lost = KernelLostError(f"the kernel has lost its state: {error}")
             lost.__cause__ = error
             return CellOutcome("", error=lost)
         return await session.run(code)
@@ -262,7 +260,7 @@ class IpyboxInterpreter:
         if self._end_reason is not None:
             raise CodeInterpreterError(
                 f"the interpreter cannot be used any more: {self._end_reason}; create a new one"
-            )
+            ) from self._end_cause
 
     def _check_variables(self, variables: dict[str, Any]) -> str:
         from dspy.primitives.code_interpreter import CodeInterpreterError
@@ -306,7 +304,8 @@ class IpyboxInterpreter:
     def _end(self, text: str, cause: Exception) -> NoReturn:
         from dspy.primitives.code_interpreter import CodeInterpreterError
 
-        self._end_reason = self._end_reason or text.splitlines()[0]
+        if self._end_reason is None:
+            self._end_reason, self._end_cause = text.splitlines()[0], cause
         raise CodeInterpreterError(text) from cause
 
 

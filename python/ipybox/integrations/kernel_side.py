@@ -95,6 +95,7 @@ def define_tools(tools: dict[str, tuple[Sequence[str], str]]) -> None:
 
 def make_caller(name: str, parameters: Sequence[str]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
         return call_tool(name, bind(name, parameters, args, kwargs))
 
     return call
@@ -123,6 +124,7 @@ def call_tool(name: str, arguments: dict[str, Any]) -> Any:
     Raises:
         ToolRunnerError: If the call fails or is not approved.
     """
+    __tracebackhide__ = True
     # In a kernel this is the client of the tool channel.
     from ipybox import ToolRunner
 

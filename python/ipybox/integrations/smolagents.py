@@ -33,22 +33,25 @@ FINAL_ANSWER = "final_answer"
 # Types of tools' inputs that JSON Schema does not have.
 OWN_TYPES = frozenset(("any", "image", "audio"))
 
-# Runs in the kernel. SafeSerializer is the class of smolagents with which its own remote executors
+# Is added to kernel_side.py. SafeSerializer is the class of smolagents with which its own remote executors
 # pass values. The value of a cell is passed as `[value]` if that is quick, and else as `[]`, for
 # example if it is a table: then the program uses its text.
-PREPARE = """
-exec(compile({serializer!r}, "<smolagents>", "exec"), _ipybox.__dict__)
-_ipybox.encode = _ipybox.SafeSerializer.to_json_safe
-_ipybox.decode = _ipybox.SafeSerializer.from_json_safe
+SIDE = """
+import base64, json, pickle
+from io import BytesIO
+from typing import Any
+
+class SerializationError(Exception):
+    pass
+
+{serializer}
+
+encode, decode = SafeSerializer.to_json_safe, SafeSerializer.from_json_safe
+
 def encode_value(value):
     is_image = type(value).__module__.startswith("PIL.") and hasattr(value, "getpixel")
-    if is_image or type(value) in (str, int, float, bool):
-        return [_ipybox.SafeSerializer.to_json_safe(value)]
-    return []
-_ipybox.encode_value = encode_value
-del encode_value
+    return [encode(value)] if is_image or type(value) in (str, int, float, bool) else []
 """
-IMPORTS = "import base64, json, pickle\nfrom io import BytesIO\nfrom typing import Any\n"
 # A tool `final_answer` that returns its argument.
 PLAIN_FINAL_ANSWER = """
 _ipybox.define("final_answer", lambda answer: _ipybox.finish(answer))
@@ -223,7 +226,8 @@ class IpyboxExecutor:
         try:
             if not session.is_prepared:
                 tools, variables = self._tools_code(), self._variables_code(list(self._variables))
-                await session.prepare(self._serializer_code() + tools + variables)
+                side = SIDE.format(serializer=inspect.getsource(_serializer()))
+                await session.prepare(side, tools + variables)
             else:
                 new = self._tools_code() if self._has_new_tools else ""
                 new += self._variables_code(self._new_variables)
@@ -234,10 +238,6 @@ class IpyboxExecutor:
             session.is_prepared = False
             return CellOutcome("", error=error)
         return await session.run(code)
-
-    def _serializer_code(self) -> str:
-        error = "class SerializationError(Exception): pass\n"
-        return PREPARE.format(serializer=IMPORTS + error + inspect.getsource(_serializer()))
 
     def _tools_code(self) -> str:
         tools = {
