@@ -21,7 +21,7 @@ ANSWERS = [
     },
     {
         "reasoning": "Ask what they mean, and look up the owner.",
-        "code": "cause = llm_query(f'What is the cause? {lines}')\n"
+        "code": "cause = llm_query(f'What is the cause? {lines}').splitlines()[-1]\n"
         "SUBMIT(f'{cause}: ask {find_owner(part=\"disk\")}')",
     },
     {"answer": "the disk is full"},

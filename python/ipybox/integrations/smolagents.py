@@ -33,9 +33,9 @@ FINAL_ANSWER = "final_answer"
 # Types of tools' inputs that JSON Schema does not have.
 OWN_TYPES = frozenset(("any", "image", "audio"))
 
-# Is added to kernel_side.py. SafeSerializer is the class of smolagents with which its own remote executors
-# pass values. The value of a cell is passed as `[value]` if that is quick, and else as `[]`, for
-# example if it is a table: then the program uses its text.
+# Is added to kernel_side.py. SafeSerializer is the class of smolagents with which its own remote
+# executors pass values. The value of a cell is passed as `[value]` if that is quick, and else as
+# `[]`, for example if it is a table: then the program uses its text.
 SIDE = """
 import base64, json, pickle
 from io import BytesIO

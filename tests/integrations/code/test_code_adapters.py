@@ -99,13 +99,15 @@ def run_tests(directory: Path, files: list[str], *plugins: str) -> dict[str, str
 
 def read_exceptions(suite: str) -> list[str]:
     """The tests that the adapter does not pass."""
-    names = []
+    reasons: dict[str, str] = {}
     for line in (HERE / "exceptions.txt").read_text().splitlines():
-        if line and not line.startswith("#"):
-            test, _, reason = line.partition(": ")  # names have "::", with no blank behind it
-            assert len(reason.split()) > 5, f"why? {line}"
-            names += [test.removeprefix(f"{suite} ")] if test.startswith(f"{suite} ") else []
-    return names
+        if line.startswith("  "):
+            reasons[list(reasons)[-1]] += line
+        elif not line.startswith("#"):
+            reasons[line] = ""
+    for test, reason in reasons.items():
+        assert len(reason.split()) > 5, f"why? {test}"
+    return [test.partition(" ")[2] for test in reasons if test.startswith(f"{suite} ")]
 
 
 @pytest.mark.parametrize("suite", SUITES)

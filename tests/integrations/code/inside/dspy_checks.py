@@ -107,8 +107,8 @@ def test_submit(make: Make) -> None:
     assert interpreter.execute(
         "import numpy as np; SUBMIT(np.arange(2), {np.int64(3)})"
     ) == FinalOutput({"answer": [0, 1], "n": [3]})
-    for code in ("SUBMIT('a')", "SUBMIT('a', 1, 2)", "SUBMIT(answer=1, m=2)", "SUBMIT(object(), 1)"):
-        kind, error = error_of(interpreter, code)
+    for given in ("'a'", "'a', 1, 2", "answer=1, m=2", "object(), 1"):
+        kind, error = error_of(interpreter, f"SUBMIT({given})")
         assert kind is OfCode and isinstance(error, CodeExecutionError)
         assert error.name == "TypeError"
 

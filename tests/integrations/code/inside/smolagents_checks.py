@@ -222,7 +222,7 @@ def test_what_cannot_be_sent(make: Make) -> None:
     with pytest.raises(SerializationError):
         executor.send_variables({"x": object()})
     executor("1")
-    with pytest.raises(RuntimeError, match="look_up: tools that are added after"):
+    with pytest.raises(RuntimeError, match="fail, look_up, turn: tools that are added after"):
         executor.send_tools(TOOLS)
 
 
