@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..core import CoreError
 from ..results import CodeExecutionError, CodeExecutionTimeout, KernelLostError
 from . import background
 from .code_session import (
@@ -134,6 +135,7 @@ class IpyboxInterpreter:
         self._lock = threading.Lock()
         self._end_reason: str | None = None
         self._end_cause: Exception | None = None
+        self._was_prepared = False
         self._offered: frozenset[str] = frozenset()
         self._fields: object = self  # those that the kernel knows; none yet
 
@@ -186,10 +188,8 @@ class IpyboxInterpreter:
             text = self._check_variables(variables or {})
             try:
                 outcome = background.run(self._run(code, text))
-            except RuntimeError as error:  # CoreError
-                if not isinstance(error, CodeInterpreterError):
-                    self._end(str(error), error)
-                raise
+            except CoreError as error:
+                self._end(str(error), error)
             if outcome.final is not None:
                 return FinalOutput(outcome.final[0])
             if outcome.error is not None:
@@ -221,19 +221,29 @@ class IpyboxInterpreter:
         session = self._session
         try:
             if not session.is_started:
-                self._offered = frozenset(self.tools)
-                await session.start([self._make_tool(name) for name in sorted(self._offered)])
+                await self._start()
+            if not self._was_prepared:
                 tools = {
-                    name: (positional_parameters(tool), inspect.getdoc(tool) or "")
-                    for name, tool in self.tools.items()
+                    name: (positional_parameters(self.tools[name]), self._describe(name))
+                    for name in self._offered & self.tools.keys()
                 }
                 await session.prepare(SIDE, f"_ipybox.define_tools({tools!r})")
+                self._was_prepared = True
             await self._define(variables)
         except (CodeExecutionError, CodeExecutionTimeout) as error:
             lost = KernelLostError(f"the kernel has lost its state: {error}")
             lost.__cause__ = error
             return CellOutcome("", error=lost)
         return await session.run(code)
+
+    async def _start(self) -> None:
+        from dspy.primitives.code_interpreter import CodeInterpreterError
+
+        self._offered = frozenset(self.tools)
+        try:
+            await self._session.start([self._make_tool(name) for name in sorted(self._offered)])
+        except (OSError, ValueError) as error:  # also a CoreError may be one
+            raise CodeInterpreterError(f"the kernel cannot be started: {error}") from error
 
     async def _define(self, variables: str) -> None:
         code = ""
@@ -250,9 +260,12 @@ class IpyboxInterpreter:
         def call(arguments: dict[str, Any]) -> Any:
             return self.tools[name](**arguments)
 
-        tool = self.tools[name]
-        properties: dict[str, Any] = {each: {} for each in positional_parameters(tool)}
-        return self._session.make_tool(name, inspect.getdoc(tool) or "", properties, call)
+        parameters = positional_parameters(self.tools[name])
+        properties: dict[str, Any] = {each: {} for each in parameters}
+        return self._session.make_tool(name, self._describe(name), properties, call)
+
+    def _describe(self, name: str) -> str:
+        return inspect.getdoc(self.tools[name]) or ""
 
     def _check_active(self) -> None:
         from dspy.primitives.code_interpreter import CodeInterpreterError
