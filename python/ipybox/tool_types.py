@@ -73,7 +73,8 @@ class Types:
             return Type({}, lambda value, _: value, _write_any)
         if annotation is None or annotation is type(None):
             return _exact({"type": "null"}, "null", lambda value: value is None)
-        if annotation in _PLAIN_NAMES:
+        # Not all annotations are hashable.
+        if isinstance(annotation, type) and annotation in _PLAIN_NAMES:
             return _make_plain(annotation)
         if origin is typing.Annotated:
             return self._make_annotated(arguments, where)

@@ -136,7 +136,7 @@ typedef struct {
 typedef void (*IpbBranchedFunc)(const char *const *warnings, const GError *error, void *data);
 
 typedef struct {
-    void (*start)(IpbKernel *kernel);
+    void (*start)(IpbKernel *kernel, bool rehearses);
     bool (*execute)(IpbKernel *kernel, const IpbKernelCode *code, uint64_t cell, GError **error);
     bool (*request)(IpbKernel *kernel, const char *method, const char *params,
                     IpbKernelReplyFunc func, void *data, GError **error);
@@ -164,8 +164,9 @@ struct IpbKernel {
 };
 
 /* Gets a process ready in the background, as execute does, too. READY or START_FAILED follows, from
- * the loop, even if the kernel is ready already. */
-void ipb_kernel_start(IpbKernel *kernel);
+ * the loop, even if the kernel is ready already. A new process that @rehearses takes a few
+ * milliseconds longer, and its first cell is as fast as its second one. */
+void ipb_kernel_start(IpbKernel *kernel, bool rehearses);
 /* Runs a cell. Events follow from the loop; DONE is the last one and always comes. Returns the
  * cell's number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no
  * UTF-8; user_expressions is not a JSON object of strings, or parent not a JSON object). */

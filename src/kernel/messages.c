@@ -594,6 +594,7 @@ ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError *
     ipb_json_member_bool(writer, "require_shell_escape", start->rules.requires_shell_escape);
     ipb_json_member_bool(writer, "returns_to_cwd", start->rules.returns_to_cwd);
     ipb_json_member_bool(writer, "rich", start->rules.has_rich_client);
+    ipb_json_member_bool(writer, "rehearse", start->rehearses);
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_START, writer, ret_size, error);
 }

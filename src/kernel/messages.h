@@ -46,6 +46,7 @@ typedef struct {
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
+    bool rehearses;
 } IpbStartMessage;
 
 /* These build whole frames, which the caller frees; NULL with LIMIT if a frame is too large.

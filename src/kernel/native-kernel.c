@@ -394,7 +394,7 @@ take_awaiting(NativeKernel *kernel)
 }
 
 static void make_process(NativeKernel *kernel, IpbProcess *forerunner,
-                         const IpbBranchOptions *branch);
+                         const IpbBranchOptions *branch, bool rehearses);
 
 static void
 park_awaiting(NativeKernel *kernel)
@@ -404,7 +404,7 @@ park_awaiting(NativeKernel *kernel)
         return;
     const IpbBranchOptions options = {.kind = IPB_BRANCH_PARKED, .token = branch->awaited_token};
     continue_from(branch, kernel);
-    make_process(branch, kernel->process, &options);
+    make_process(branch, kernel->process, &options, /* rehearses= */ false);
 }
 
 static void
@@ -678,7 +678,8 @@ on_process_end(const char *cause, void *data)
 }
 
 static void
-make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOptions *branch)
+make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOptions *branch,
+             bool rehearses)
 {
     static const IpbProcessFuncs funcs = {
         .on_hello = on_hello,
@@ -695,6 +696,7 @@ make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOption
         .has_seed = branch != NULL ? branch->has_seed : kernel->has_seed,
         .seed = branch != NULL ? branch->seed : kernel->seed,
         .rules = kernel->rules,
+        .rehearses = rehearses,
         .init_timeout_ms = kernel->init_timeout_ms,
         .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
         .forerunner = forerunner,
@@ -712,7 +714,7 @@ static void
 start_process(NativeKernel *kernel)
 {
     if (kernel->process == NULL)
-        make_process(kernel, NULL, NULL);
+        make_process(kernel, NULL, NULL, /* rehearses= */ false);
 }
 
 /* --- interrupting ----------------------------------------------------------------------------- */
@@ -745,7 +747,7 @@ cpu_wait_us(void *data)
 /* --- the operations --------------------------------------------------------------------------- */
 
 static void
-start(IpbKernel *base)
+start(IpbKernel *base, bool rehearses)
 {
     NativeKernel *kernel = (NativeKernel *) base;
     if (kernel->is_stopping)
@@ -753,8 +755,8 @@ start(IpbKernel *base)
     kernel->is_ready_awaited = true;
     if (is_ready(kernel))
         schedule_turn(kernel);
-    else
-        start_process(kernel);
+    else if (kernel->process == NULL)
+        make_process(kernel, NULL, NULL, rehearses);
 }
 
 static bool
@@ -932,7 +934,7 @@ fork_kernel(IpbKernel *base, IpbKernel *branch_base, const IpbBranchOptions *opt
         return true;
     }
     continue_from(branch, kernel);
-    make_process(branch, kernel->process, options);
+    make_process(branch, kernel->process, options, /* rehearses= */ false);
     return true;
 }
 

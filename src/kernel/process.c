@@ -68,6 +68,7 @@ struct IpbProcess {
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
+    bool rehearses;
     unsigned init_timeout_ms;
     IpbKernelSandboxFuncs sandboxing;
     IpbWalls *walls;     /* NULL: none, or left */
@@ -628,6 +629,7 @@ send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
         .has_seed = process->has_seed,
         .seed = process->seed,
         .rules = process->rules,
+        .rehearses = process->rehearses,
     };
     size_t size;
     g_autofree char *frame = ipb_message_build_start(&start, &size, error);
@@ -929,6 +931,7 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->has_seed = options->has_seed;
     process->seed = options->seed;
     process->rules = options->rules;
+    process->rehearses = options->rehearses;
     process->init_timeout_ms = options->init_timeout_ms;
     process->kind = options->kind;
     process->pidfd = process->write_fd = process->new_pipes[0] = process->new_pipes[1] = -1;

@@ -21,6 +21,7 @@ typedef struct {
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
+    bool rehearses; /* see ipb_kernel_start() */
     unsigned init_timeout_ms;
     const IpbKernelSandboxFuncs *sandbox; /* NULL: none */
     /* NULL: a fresh process. Else a branch of this one, of the same forkserver, which runs no cell:

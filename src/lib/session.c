@@ -392,7 +392,7 @@ ipybox_session_start(IpyboxSession *session)
 {
     g_return_if_fail(session != NULL);
     if (is_open(session))
-        ipb_session_start(session->core);
+        ipb_session_start(session->core, /* rehearses= */ false);
 }
 
 const char *

@@ -987,9 +987,9 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
 }
 
 void
-ipb_session_start(IpbSession *session)
+ipb_session_start(IpbSession *session, bool rehearses)
 {
-    ipb_kernel_start(session->kernel);
+    ipb_kernel_start(session->kernel, rehearses);
 }
 
 static void

@@ -176,8 +176,9 @@ bool ipb_session_is_current(const IpbSession *session);
  * of approvals or tool calls that was NULL must be NULL. Before the first cell. */
 void ipb_session_hand_over(IpbSession *session, const IpbSessionOptions *options);
 /* Gets a kernel ready in the background, as execute does, too. READY or START_FAILED is reported to
- * on_event of the options, from the loop, even if the kernel is ready already. */
-void ipb_session_start(IpbSession *session);
+ * on_event of the options, from the loop, even if the kernel is ready already. @rehearses: see
+ * ipb_kernel_start(). */
+void ipb_session_start(IpbSession *session, bool rehearses);
 /* Reports to on_event of the options what the next cell would begin with: LATE_OUTPUT and NOTICE
  * events about the time since the last cell. Does nothing while a cell runs: its events have
  * them. */

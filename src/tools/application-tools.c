@@ -17,7 +17,7 @@
 #define MAX_GROUPS 64
 #define MAX_TOOLS 1000
 /* Each kernel gets all sources when it starts. */
-#define MAX_SOURCES (16u << 20)
+#define MAX_SOURCES (8u << 20)
 #define MAX_TOOL_NAME 128
 #define ID_PREFIX "application:"
 #define WHERE "application_tools: "
@@ -134,7 +134,8 @@ add_package(Making *making, const Group *group, const char *id, const IpbJson *t
             GError **error)
 {
     g_auto(GStrv) modules = NULL;
-    IpbApigenOptions options = {.server_name = group->name, .registration_id = id};
+    IpbApigenOptions options = {
+        .server_name = group->name, .registration_id = id, .is_application = true};
     g_autoptr(GPtrArray) files = ipb_apigen_generate(tools, &options, &modules, error);
     if (files == NULL) {
         g_prefix_error_literal(error, WHERE);

@@ -19,7 +19,7 @@
 typedef struct IpbApplicationTools IpbApplicationTools;
 
 /* @text: as above. Errors: INVALID: what is wrong, with the name of the group and the tool; LIMIT:
- * over 4 MiB, over 64 groups, over 1000 tools, or their packages are over 16 MiB. */
+ * over 4 MiB, over 64 groups, over 1000 tools, or their packages are over 8 MiB. */
 IpbApplicationTools *ipb_application_tools_new(const char *text, size_t size, GError **error);
 IpbApplicationTools *ipb_application_tools_ref(IpbApplicationTools *tools);
 void ipb_application_tools_unref(IpbApplicationTools *tools);

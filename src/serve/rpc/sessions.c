@@ -236,7 +236,7 @@ session_start(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     start->timer =
         ipb_timer_new(ipb_runtime_loop(session->runtime), timeout_ms, on_start_timeout, start);
     g_ptr_array_add(session->starts, start);
-    ipb_session_start(session->core);
+    ipb_session_start(session->core, /* rehearses= */ false);
 }
 
 /* --- opening a session ----------------------------------------------------------------------- */

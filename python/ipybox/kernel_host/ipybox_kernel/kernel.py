@@ -35,6 +35,7 @@ from . import (
     mime,
     plots,
     randomness,
+    rehearsal,
     tool_packages,
     tracebacks,
     user_processes,
@@ -143,6 +144,8 @@ class Kernel:
                 return frame
 
     def _start(self, message: dict[str, Any]) -> None:
+        if message.get("rehearse", False):
+            rehearsal.run(self._shell, is_whole=False)
         is_rich = message.get("rich", False)
         self._environment = message["env"]
         self._set_environment(message["env"], {} if is_rich else PLAIN_ENVIRONMENT)

@@ -289,7 +289,7 @@ def add_functions(package: Any) -> None:
         return describe(package.__path__, name, detail)
 
     package.__doc__ = (
-        "The tools of MCP servers, a package for each server.\n\n"
+        "The tools of MCP servers and of the application, a package for each.\n\n"
         'search("words") finds tools, describe("server.tool") describes one.'
     )
     for name, function in (("search", search_tools), ("describe", describe_tool)):
