@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SessionExpiredError,
     )
     from .results import (
+        CallRefusedError,
         CellChange,
         Change,
         Changes,
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
         CodeExecutionResult,
         CodeExecutionTimeout,
         DisplayData,
+        KernelLostError,
         LateOutput,
+        LimitExceededError,
         Variables,
     )
     from .session_files import FileEntry
@@ -68,6 +71,7 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "CallRefusedError",
     "CellChange",
     "Change",
     "Changes",
@@ -86,7 +90,9 @@ __all__ = [
     "InputRequest",
     "KernelClient",
     "KernelGateway",
+    "KernelLostError",
     "LateOutput",
+    "LimitExceededError",
     "MCPClient",
     "PoolClosedError",
     "PoolFullError",
@@ -111,6 +117,7 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "CallRefusedError": "results",
     "CellChange": "results",
     "Change": "results",
     "Changes": "results",
@@ -129,7 +136,9 @@ _MODULES = {
     "InputRequest": "inputs",
     "KernelClient": "kernel_mgr.client",
     "KernelGateway": "kernel_mgr.server",
+    "KernelLostError": "results",
     "LateOutput": "results",
+    "LimitExceededError": "results",
     "MCPClient": "mcp_client",
     "PoolClosedError": "pool",
     "PoolFullError": "pool",

@@ -70,7 +70,8 @@ class Tool:
         """Makes a tool of a function with annotations. Its docstring is the description.
 
         Arguments are checked, and become Python values: an Enum, a dataclass, a tuple. An
-        annotation of the result is the schema of the result. Descriptions of the arguments come
+        annotation of the result is the schema of the result; a function that returns images or
+        other `Content` returns a list of them. Descriptions of the arguments come
         from a section `Args:` of the docstring, from `:param name:`, or from
         `Annotated[str, "the description"]`.
 
@@ -97,18 +98,15 @@ class Tool:
             for each in parameters
         }
         schema = types.finish(_input_schema(parameters, fields, descriptions))
-        result_types = Types()
-        result = result_types.make(hints.get("return", Any), f"{given_name}(), its result")
-        made = cls(
-            given_name,
-            text if description is None else description,
-            schema,
-            function,
-            result_types.finish(result.schema),
-        )
+        made = cls(given_name, text if description is None else description, schema, function)
         required = list(schema["required"])
         made._read = lambda given: read_members(fields, fields, required, given, given_name)
-        made._write = result.write
+        returned = hints.get("return", Any)
+        if not _is_contents(returned):
+            result_types = Types()
+            result = result_types.make(returned, f"{given_name}(), its result")
+            made.output_schema = result_types.finish(result.schema)
+            made._write = result.write
         return made
 
     def __repr__(self) -> str:
@@ -149,6 +147,9 @@ class Tool:
         Raises:
             Mismatch: If it has no JSON form.
         """
+        contents = _find_contents(value)
+        if contents is not None:
+            return {"content": contents}
         written = self._write(value, "the result")
         if isinstance(written, str) and self.output_schema is None:
             return {"content": [{"type": "text", "text": written}]}
@@ -183,6 +184,25 @@ def _collect_group(group: str, given: Iterable[Any]) -> dict[str, Tool]:
             raise ValueError(f"tools: {group} has two tools with the name {tool.name!r}")
         tools[tool.name] = tool
     return tools
+
+
+# Contents: images, texts and others, for functions that return `Content` or a list of them
+
+
+def _is_contents(annotation: Any) -> bool:
+    # Imported here, because most programs do not need it.
+    from .kernel_host.stub.ipybox.tool_exec.content import Content
+
+    return annotation is Content or annotation == list[Content]
+
+
+def _find_contents(value: Any) -> list[Any] | None:
+    if not value or not isinstance(value, (dict, list)):
+        return None
+    from .kernel_host.stub.ipybox.tool_exec.content import Content
+
+    parts = value if isinstance(value, list) else [value]
+    return list(parts) if all(isinstance(part, Content) for part in parts) else None
 
 
 # Signatures

@@ -56,6 +56,9 @@ typedef enum {
     IPB_PROCESS_ENDED,
 } IpbProcessState;
 
+/* Signals by which a limit kills a process. */
+static const int LIMIT_SIGNALS[] = {SIGKILL, SIGXCPU, SIGXFSZ};
+
 struct IpbProcess {
     IpbLoop *loop;
     IpbProcessFuncs funcs;
@@ -88,6 +91,9 @@ struct IpbProcess {
     IpbTimer *end_timer;
     char *cause;      /* known here; it takes precedence */
     char *exit_cause; /* of the forkserver's report */
+    /* By LIMIT_SIGNALS: the limit that a kernel has exceeded if the signal has killed it, or NULL.
+     * Known once the walls are left, which may be before the report. */
+    char *limits[G_N_ELEMENTS(LIMIT_SIGNALS)];
     bool is_paused;
     bool is_wire_closed; /* by the kernel, dead or alive */
     bool has_broken_protocol;
@@ -133,9 +139,27 @@ check_end(IpbProcess *process)
 static void
 leave_walls(IpbProcess *process)
 {
+    if (process->walls == NULL)
+        return;
+    const IpbSandbox *sandbox = ipb_walls_sandbox(process->walls);
+    for (size_t i = 0; sandbox != NULL && i < G_N_ELEMENTS(LIMIT_SIGNALS); i++) {
+        g_free(process->limits[i]);
+        process->limits[i] = ipb_sandbox_describe_limit(sandbox, LIMIT_SIGNALS[i]);
+    }
+    ipb_walls_leave(g_steal_pointer(&process->walls), process,
+                    process->kind == IPB_BRANCH_PARKED ? 0 : process->id);
+}
+
+/* The limit that the kernel has exceeded, if that has ended it; else NULL. */
+static char *
+describe_limit(const IpbProcess *process, int wait_status)
+{
     if (process->walls != NULL)
-        ipb_walls_leave(g_steal_pointer(&process->walls), process,
-                        process->kind == IPB_BRANCH_PARKED ? 0 : process->id);
+        return ipb_sandbox_describe_limit(ipb_walls_sandbox(process->walls), wait_status);
+    for (size_t i = 0; WIFSIGNALED(wait_status) && i < G_N_ELEMENTS(LIMIT_SIGNALS); i++)
+        if (WTERMSIG(wait_status) == LIMIT_SIGNALS[i])
+            return g_strdup(process->limits[i]);
+    return NULL;
 }
 
 /* The last process takes the sandbox and what is in it with it, and waits for that. */
@@ -271,10 +295,7 @@ on_exit_report(int wait_status, const char *cause, void *data)
 {
     IpbProcess *process = data;
     process->is_exited = true;
-    g_autofree char *limit =
-        process->walls != NULL
-            ? ipb_sandbox_describe_limit(ipb_walls_sandbox(process->walls), wait_status)
-            : NULL;
+    g_autofree char *limit = describe_limit(process, wait_status);
     process->exit_cause = limit != NULL ? g_strdup_printf("%s: %s", cause, limit) : g_strdup(cause);
     /* If the forkserver is gone, only we can kill it. */
     if (process->pidfd >= 0)
@@ -1118,6 +1139,8 @@ ipb_process_free(IpbProcess *process)
     g_strfreev(process->warnings);
     g_free(process->cause);
     g_free(process->exit_cause);
+    for (size_t i = 0; i < G_N_ELEMENTS(LIMIT_SIGNALS); i++)
+        g_free(process->limits[i]);
     forget_start(process);
     ipb_loop_unref(process->loop);
     g_free(process);

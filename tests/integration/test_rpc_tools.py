@@ -248,8 +248,8 @@ def test_what_the_code_can_read(core, session):
     assert "did you mean 'value'" in error["value"] and "echo.py" in error["traceback"]
 
 
-def test_kernels_of_the_gateway_have_no_tools(core):
-    """They are other clients' kernels, for which this client cannot be asked."""
+def test_beside_a_gateway(core):
+    """Its kernels are those of other clients: they start without the modules."""
     answer = core.call(
         "session.open",
         workspace=core.workspace,

@@ -20,6 +20,7 @@ from ipybox import (
     CodeExecutionResult,
     CodeExecutionTimeout,
     CodeExecutor,
+    Content,
     ExecutorPool,
     Tool,
     generate_mcp_sources,
@@ -334,6 +335,27 @@ async def test_results() -> None:
         assert "an integer is needed, not 'a'" in await error(executor, "typed.run(name='list')")
         assert "the result: a list is needed" in await error(executor, "typed.run(name='none')")
         assert await text(executor, "get.run(name='enum')") == "'blue'"
+
+
+async def test_contents() -> None:
+    image = Content(type="image", mimeType="image/png", data="aGVsbG8=")
+
+    def one() -> Content:
+        return image
+
+    def several() -> list[Content]:
+        return [Content(type="text", text="a plot"), image]
+
+    def untyped(is_list: bool):  # type: ignore[no-untyped-def]
+        return [image] if is_list else {"type": "image"}
+
+    async with CodeExecutor(tools=[one, several, untyped]) as executor:
+        await executor.execute("from mcptools.app import one, several, untyped")
+        code = (
+            "[image.data for image in one.run().images + several.run().images], several.run() + '!'"
+        )
+        assert await text(executor, code) == "([b'hello', b'hello'], 'a plot!')"
+        assert await text(executor, "untyped.run(is_list=False)") == "{'type': 'image'}"
 
 
 # Functions

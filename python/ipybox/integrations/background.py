@@ -90,12 +90,19 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         tasks.append(loop.loop.create_task(coroutine))
         tasks[0].add_done_callback(partial(_pass_on, outcome))
 
-    loop.loop.call_soon_threadsafe(start)
+    def cancel() -> None:
+        if tasks:
+            tasks[0].cancel()
+        else:  # interrupted before the start
+            outcome.cancel()
+            coroutine.close()
+
     try:
+        loop.loop.call_soon_threadsafe(start)
         return outcome.result()
     except BaseException:
         if not outcome.done():
-            loop.loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            loop.loop.call_soon_threadsafe(cancel)
             concurrent.futures.wait([outcome], END_TIMEOUT_S)
         raise
 
