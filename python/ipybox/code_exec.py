@@ -241,6 +241,11 @@ class CodeExecutor:
             else None,
         }
 
+    @property
+    def tools(self) -> dict[str, list[Tool]]:
+        """The functions of this program that the code may call, by the name of their module."""
+        return {name: list(group.values()) for name, group in self._tools.items()}
+
     # Start and stop
 
     async def __aenter__(self) -> Self:
