@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SessionExpiredError,
     )
     from .results import (
+        CellChange,
         Change,
         Changes,
         CodeExecutionChunk,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         ToolRunnerError,
     )
     from .tool_exec.server import ToolServer
+    from .tools import Tool
 
 __all__ = [
     "ApprovalChannel",
@@ -66,6 +68,7 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "CellChange",
     "Change",
     "Changes",
     "Checkpoint",
@@ -90,6 +93,7 @@ __all__ = [
     "PoolStatistics",
     "ResultError",
     "SessionExpiredError",
+    "Tool",
     "ToolRunner",
     "ToolRunnerError",
     "ToolServer",
@@ -107,6 +111,7 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "CellChange": "results",
     "Change": "results",
     "Changes": "results",
     "Checkpoint": "code_exec",
@@ -131,6 +136,7 @@ _MODULES = {
     "PoolStatistics": "pool",
     "ResultError": "tool_exec.client",
     "SessionExpiredError": "pool",
+    "Tool": "tools",
     "ToolRunner": "tool_exec.client",
     "ToolRunnerError": "tool_exec.client",
     "ToolServer": "tool_exec.server",

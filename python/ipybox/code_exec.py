@@ -37,6 +37,7 @@ from .results import (
 )
 from .session_files import MAX_ARCHIVE_BYTES, MAX_READ_BYTES, FileEntry, SessionFiles
 from .tool_exec.approval.client import ApprovalRequest
+from .tools import Tool, collect_tools
 from .utils import arun, check_seconds
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ __all__ = [
     "CodeExecutor",
 ]
 
+Tools = Iterable[Tool | Callable[..., Any]]
+ToolsOption = Tools | Mapping[str, Tools]
 StreamItem = ApprovalRequest | InputRequest | CodeExecutionChunk | CodeExecutionResult
 
 MAX_BRANCHES = 1000
@@ -122,6 +125,7 @@ class CodeExecutor:
         undo: int = 0,
         workspace_mode: Literal["live", "staged"] = "live",
         staging_dir: Path | None = None,
+        tools: ToolsOption | None = None,
     ) -> None:
         """
         Args:
@@ -175,10 +179,16 @@ class CodeExecutor:
             workspace_mode: `staged`, which needs a sandbox: what the code writes in the workspace
                 is kept aside, until `commit` writes it there or `discard` undoes it.
             staging_dir: The directory in which it is kept. None: the state directory of ipybox.
+            tools: Functions of this program that the code may call, as `mcptools.app`: plain
+                functions, coroutine functions and Tools, or `{name: functions}` for
+                `mcptools.NAME`. Their calls need approvals as those of MCP servers do. Coroutine
+                functions run in the event loop in which the executor is started, other functions
+                in threads.
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
                 rest.
+            TypeError: If a function of `tools` cannot be described; the text says why.
         """
         _check_input_timeout(input_timeout)
         if require_shell_escape and not approve_shell_cmds:
@@ -207,6 +217,7 @@ class CodeExecutor:
         self.workspace = Path(os.path.abspath(workspace)) if workspace is not None else None
         self.stdin = stdin
         self.input_timeout = input_timeout
+        self._tools = collect_tools(tools)
         self._tool_server_port = tool_server_port
         self._kernel_gateway_port = kernel_gateway_port
         self._session: Session | None = None
@@ -259,7 +270,9 @@ class CodeExecutor:
         self._is_starting = True
         n_stops = self._n_stops
         try:
-            session = await Session.open(self._make_options(), _read_level(self.log_level))
+            session = await Session.open(
+                self._make_options(), _read_level(self.log_level), self._tools
+            )
         finally:
             self._is_starting = False
         if self._n_stops != n_stops:
@@ -346,8 +359,9 @@ class CodeExecutor:
             await before.restore()
 
         A checkpoint is a copy of the kernel's process that waits. It shares its memory with the
-        kernel until one of them changes it. It has what `fork` says, and no files: those of the
-        workspace are not restored.
+        kernel until one of them changes it. It has what `fork` says. With
+        `workspace_mode="staged"` it has the files of the workspace, too. Otherwise files are not
+        restored.
 
         Checkpoints end when they are dropped, and when the executor is stopped or reset.
 
@@ -379,9 +393,9 @@ class CodeExecutor:
     async def undo(self, n: int = 1) -> None:
         """Undoes the last cells: the kernel gets the state that it had before them.
 
-        The executor needs the option `undo`. Files are not restored. Processes that the cells have
-        started are killed. A cell before which no checkpoint could be made, as its notices say,
-        does not count.
+        The executor needs the option `undo`. Files are restored with `workspace_mode="staged"`
+        only. Processes that the cells have started are killed. A cell before which no checkpoint
+        could be made, as its notices say, does not count.
 
         Args:
             n: How many cells to undo.

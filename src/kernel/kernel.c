@@ -15,9 +15,9 @@
 #define MAX_INPUT_SIZE (1024u * 1024)
 
 void
-ipb_kernel_start(IpbKernel *kernel)
+ipb_kernel_start(IpbKernel *kernel, bool rehearses)
 {
-    kernel->ops->start(kernel);
+    kernel->ops->start(kernel, rehearses);
 }
 
 static bool

@@ -66,6 +66,9 @@ typedef struct {
     const char *cwd;
     /* prepended to sys.path, NULL-terminated; NULL: none */
     const char *const *path;
+    /* Modules of `mcptools` that have no files: the text of a JSON object {package: {file:
+     * source}}. A reference is taken. NULL: none */
+    GBytes *packages;
     /* with has_seed: for the generators of random, numpy and torch */
     int64_t seed;
     bool has_seed;
@@ -124,6 +127,9 @@ typedef struct {
     bool has_seed;
     /* For calls of tools by the forerunner, which needed none before; NULL: nothing changes */
     const char *token;
+    /* PARKED: the directory whose files are restored with the copy. Files in it that are open for
+     * writing, or mapped as shared, are a reason to refuse. NULL: none are restored */
+    const char *files;
 } IpbBranchOptions;
 
 /* The end of a fork, from the loop. On success the branch is ready, and @warnings says what it
@@ -172,7 +178,7 @@ typedef struct {
 typedef void (*IpbCommandFunc)(const IpbCommandResult *result, const GError *error, void *data);
 
 typedef struct {
-    void (*start)(IpbKernel *kernel);
+    void (*start)(IpbKernel *kernel, bool rehearses);
     bool (*execute)(IpbKernel *kernel, const IpbKernelCode *code, uint64_t cell, GError **error);
     bool (*request)(IpbKernel *kernel, const char *method, const char *params,
                     IpbKernelReplyFunc func, void *data, GError **error);
@@ -204,8 +210,9 @@ struct IpbKernel {
 };
 
 /* Gets a process ready in the background, as execute does, too. READY or START_FAILED follows, from
- * the loop, even if the kernel is ready already. */
-void ipb_kernel_start(IpbKernel *kernel);
+ * the loop, even if the kernel is ready already. A new process that @rehearses takes a few
+ * milliseconds longer, and its first cell is as fast as its second one. */
+void ipb_kernel_start(IpbKernel *kernel, bool rehearses);
 /* Runs a cell. Events follow from the loop; DONE is the last one and always comes. Returns the
  * cell's number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no
  * UTF-8; user_expressions is not a JSON object of strings, or parent not a JSON object). */

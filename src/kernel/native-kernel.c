@@ -49,6 +49,7 @@ struct NativeKernel {
     IpbLoop *loop;
     IpbForkserver *forkserver;
     char **env, **path, *cwd;
+    GBytes *packages; /* or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
@@ -88,7 +89,8 @@ struct NativeKernel {
     void *branched_data;
     /* A branch that is to be parked when this kernel is ready; and in it, this kernel. Or NULL */
     NativeKernel *awaiting, *awaited;
-    char *awaited_token; /* or NULL */
+    char *awaited_token; /* or NULL; likewise */
+    char *awaited_files;
 };
 
 static const char *
@@ -404,7 +406,7 @@ take_awaiting(NativeKernel *kernel)
 }
 
 static void make_process(NativeKernel *kernel, IpbProcess *forerunner,
-                         const IpbBranchOptions *branch);
+                         const IpbBranchOptions *branch, bool rehearses);
 
 static void
 park_awaiting(NativeKernel *kernel)
@@ -412,9 +414,13 @@ park_awaiting(NativeKernel *kernel)
     NativeKernel *branch = take_awaiting(kernel);
     if (branch == NULL)
         return;
-    const IpbBranchOptions options = {.kind = IPB_BRANCH_PARKED, .token = branch->awaited_token};
+    const IpbBranchOptions options = {
+        .kind = IPB_BRANCH_PARKED,
+        .token = branch->awaited_token,
+        .files = branch->awaited_files,
+    };
     continue_from(branch, kernel);
-    make_process(branch, kernel->process, &options);
+    make_process(branch, kernel->process, &options, /* rehearses= */ false);
 }
 
 static void
@@ -694,7 +700,8 @@ on_process_end(const char *cause, void *data)
 }
 
 static void
-make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOptions *branch)
+make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOptions *branch,
+             bool rehearses)
 {
     static const IpbProcessFuncs funcs = {
         .on_hello = on_hello,
@@ -707,14 +714,17 @@ make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOption
         .env = (const char *const *) kernel->env,
         .cwd = kernel->cwd,
         .path = (const char *const *) kernel->path,
+        .packages = kernel->packages,
         .has_seed = branch != NULL ? branch->has_seed : kernel->has_seed,
         .seed = branch != NULL ? branch->seed : kernel->seed,
         .rules = kernel->rules,
+        .rehearses = rehearses,
         .init_timeout_ms = kernel->init_timeout_ms,
         .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
         .forerunner = forerunner,
         .kind = branch != NULL ? branch->kind : IPB_BRANCH_LIVE,
         .forerunner_token = branch != NULL ? branch->token : NULL,
+        .files = branch != NULL ? branch->files : NULL,
     };
     kernel->process = ipb_process_new(kernel->loop, kernel->forkserver, &options, &funcs, kernel);
     ipb_process_set_paused(kernel->process, kernel->is_paused);
@@ -727,7 +737,7 @@ static void
 start_process(NativeKernel *kernel)
 {
     if (kernel->process == NULL)
-        make_process(kernel, NULL, NULL);
+        make_process(kernel, NULL, NULL, /* rehearses= */ false);
 }
 
 /* --- interrupting ----------------------------------------------------------------------------- */
@@ -760,7 +770,7 @@ cpu_wait_us(void *data)
 /* --- the operations --------------------------------------------------------------------------- */
 
 static void
-start(IpbKernel *base)
+start(IpbKernel *base, bool rehearses)
 {
     NativeKernel *kernel = (NativeKernel *) base;
     if (kernel->is_stopping)
@@ -768,8 +778,8 @@ start(IpbKernel *base)
     kernel->is_ready_awaited = true;
     if (is_ready(kernel))
         schedule_turn(kernel);
-    else
-        start_process(kernel);
+    else if (kernel->process == NULL)
+        make_process(kernel, NULL, NULL, rehearses);
 }
 
 static bool
@@ -945,11 +955,12 @@ fork_kernel(IpbKernel *base, IpbKernel *branch_base, const IpbBranchOptions *opt
         kernel->awaiting = branch;
         branch->awaited = kernel;
         branch->awaited_token = g_strdup(options->token);
+        branch->awaited_files = g_strdup(options->files);
         start_process(kernel);
         return true;
     }
     continue_from(branch, kernel);
-    make_process(branch, kernel->process, options);
+    make_process(branch, kernel->process, options, /* rehearses= */ false);
     return true;
 }
 
@@ -1016,6 +1027,7 @@ free_kernel(IpbKernel *base)
     if (kernel->awaited != NULL)
         take_awaiting(kernel->awaited);
     g_free(kernel->awaited_token);
+    g_free(kernel->awaited_files);
     ipb_process_free(kernel->process);
     ipb_requests_free(kernel->requests);
     ipb_forkserver_unref(kernel->forkserver);
@@ -1027,6 +1039,8 @@ free_kernel(IpbKernel *base)
     g_free(kernel->cwd);
     g_strfreev(kernel->env);
     g_strfreev(kernel->path);
+    if (kernel->packages != NULL)
+        g_bytes_unref(kernel->packages);
     ipb_loop_unref(kernel->loop);
     g_free(kernel);
 }
@@ -1060,6 +1074,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
     kernel->forkserver = ipb_forkserver_ref(forkserver);
     kernel->env = g_strdupv((char **) options->env);
     kernel->path = g_strdupv((char **) options->path);
+    kernel->packages = options->packages != NULL ? g_bytes_ref(options->packages) : NULL;
     kernel->cwd = g_strdup(options->cwd);
     kernel->seed = options->seed;
     kernel->has_seed = options->has_seed;

@@ -62,9 +62,11 @@ struct IpbProcess {
     void *data;
     IpbProcessState state;
     char **env, **path, *cwd;
+    GBytes *packages; /* or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
+    bool rehearses;
     unsigned init_timeout_ms;
     IpbKernelSandboxFuncs sandboxing;
     IpbWalls *walls;     /* NULL: none, or left */
@@ -582,6 +584,7 @@ forget_start(IpbProcess *process)
 {
     g_clear_pointer(&process->env, g_strfreev);
     g_clear_pointer(&process->path, g_strfreev);
+    g_clear_pointer(&process->packages, g_bytes_unref);
     g_clear_pointer(&process->cwd, g_free);
 }
 
@@ -602,9 +605,11 @@ send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
         .env = (const char *const *) process->env,
         .cwd = process->cwd,
         .path = (const char *const *) process->path,
+        .packages = process->packages,
         .has_seed = process->has_seed,
         .seed = process->seed,
         .rules = process->rules,
+        .rehearses = process->rehearses,
     };
     size_t size;
     g_autofree char *frame = ipb_message_build_start(&start, &size, error);
@@ -847,12 +852,12 @@ make_channels(IpbProcess *branch, int ret_theirs[3], GError **error)
 
 /* Descriptors can only be sent if no frame waits to be written. */
 static bool
-send_branch(IpbProcess *forerunner, IpbBranchKind kind, const char *token, const int theirs[3],
+send_branch(IpbProcess *forerunner, const IpbProcessOptions *options, const int theirs[3],
             GError **error)
 {
     size_t size;
-    g_autofree char *frame =
-        ipb_message_build_branch(kind, ++forerunner->last_branch, token, &size);
+    g_autofree char *frame = ipb_message_build_branch(
+        options->kind, ++forerunner->last_branch, options->forerunner_token, options->files, &size);
     if (ipb_write_queue_size(forerunner->write_queue) > 0) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel does not read: try again");
         return false;
@@ -864,11 +869,12 @@ send_branch(IpbProcess *forerunner, IpbBranchKind kind, const char *token, const
 }
 
 static bool
-ask_forerunner(IpbProcess *branch, IpbProcess *forerunner, const char *token, GError **error)
+ask_forerunner(IpbProcess *branch, const IpbProcessOptions *options, GError **error)
 {
+    IpbProcess *forerunner = options->forerunner;
     int theirs[3] = {-1, -1, -1};
     bool is_sent = forerunner->state == IPB_PROCESS_READY && make_channels(branch, theirs, error) &&
-                   send_branch(forerunner, branch->kind, token, theirs, error);
+                   send_branch(forerunner, options, theirs, error);
     for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++)
         ipb_fd_close(&theirs[i]);
     if (!is_sent)
@@ -886,7 +892,7 @@ start_branch(IpbProcess *branch, const IpbProcessOptions *options)
     g_autoptr(GError) error = NULL;
     IpbProcess *forerunner = options->forerunner;
     ipb_pausable_timer_init(&branch->init_timer, branch->loop, &init_funcs, branch);
-    if (!ask_forerunner(branch, forerunner, options->forerunner_token, &error)) {
+    if (!ask_forerunner(branch, options, &error)) {
         fail_start(branch, error != NULL ? error->message : "the kernel has ended");
     } else if (forerunner->walls != NULL) {
         branch->walls = forerunner->walls;
@@ -909,10 +915,12 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->data = data;
     process->env = g_strdupv((char **) options->env);
     process->path = g_strdupv((char **) options->path);
+    process->packages = options->packages != NULL ? g_bytes_ref(options->packages) : NULL;
     process->cwd = g_strdup(options->cwd);
     process->has_seed = options->has_seed;
     process->seed = options->seed;
     process->rules = options->rules;
+    process->rehearses = options->rehearses;
     process->init_timeout_ms = options->init_timeout_ms;
     process->kind = options->kind;
     process->pidfd = process->write_fd = process->new_pipes[0] = process->new_pipes[1] = -1;

@@ -17,9 +17,11 @@ typedef struct {
     const char *const *env;
     const char *cwd;
     const char *const *path;
+    GBytes *packages; /* see IpbKernelOptions; or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
+    bool rehearses; /* see ipb_kernel_start() */
     unsigned init_timeout_ms;
     const IpbKernelSandboxFuncs *sandbox; /* NULL: none */
     /* NULL: a fresh process. Else a branch of this one, of the same forkserver, which runs no cell:
@@ -28,6 +30,7 @@ typedef struct {
     IpbProcess *forerunner;
     IpbBranchKind kind;
     const char *forerunner_token; /* see IpbBranchOptions; or NULL */
+    const char *files;            /* likewise */
 } IpbProcessOptions;
 
 typedef struct {
