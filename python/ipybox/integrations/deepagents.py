@@ -106,7 +106,7 @@ class IpyboxSandbox(BaseSandbox):
             timeout: Seconds; 0 for no limit. None: the timeout of the sandbox.
         """
         seconds = self._timeout if timeout is None else timeout
-        argv = ["/bin/sh", "-c", f"exec 2>&1\n{command}"]
+        argv = ["/bin/sh", "-c", f"exec 2>&1; {command}"]
         try:
             result = background.run(self._session.run(argv, timeout=seconds or None))
         except CommandTimeout as error:
