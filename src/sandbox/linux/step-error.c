@@ -108,8 +108,9 @@ hint_about_namespaces(const IpbStepError *failure)
         return g_strconcat(". ", obstacle, NULL);
     if (failure->saved_errno == EPERM || failure->saved_errno == EACCES)
         return g_strdup(". A container (its seccomp filter, its AppArmor profile) or a chroot may "
-                        "forbid namespaces: for docker, --security-opt seccomp=unconfined "
-                        "--security-opt apparmor=unconfined");
+                        "forbid namespaces: for docker and podman, --security-opt seccomp=FILE "
+                        "with the docker/seccomp.json of ipybox, and where AppArmor is used "
+                        "--security-opt apparmor=ipybox-container");
     if (failure->saved_errno == ENOSPC || failure->saved_errno == EUSERS)
         return g_strdup(". There are too many namespaces already: sudo sysctl "
                         "user.max_user_namespaces=15000 allows for more");
@@ -131,9 +132,10 @@ hint(const IpbStepError *failure)
                "ordinary "
                "user, or give the container CAP_SYS_ADMIN";
     if (failure->step == IPB_STEP_PROC && number == EPERM)
-        return ". A container hides parts of its /proc, so the kernel gives no other one: start it "
-               "with "
-               "unmasked paths (docker run --security-opt systempaths=unconfined)";
+        return ". A container hides parts of its /proc, so the kernel gives no other one. Unhide "
+               "them: docker run --security-opt systempaths=unconfined, podman run --security-opt "
+               "unmask=ALL, procMount: Unmasked in Kubernetes. If nothing is hidden, its AppArmor "
+               "profile forbids mounts: --security-opt apparmor=ipybox-container";
     if (failure->step == IPB_STEP_LISTEN && number == EBUSY)
         return ". Another program answers system calls of this process already: a container's "
                "runtime, or an outer sandbox. Linux allows only one. Start the container without "
