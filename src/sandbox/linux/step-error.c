@@ -106,7 +106,9 @@ hint_about_namespaces(const IpbStepError *failure)
     g_autofree char *obstacle = ipb_linux_namespace_obstacle();
     if (obstacle != NULL)
         return g_strconcat(". ", obstacle, NULL);
-    if (failure->saved_errno == EPERM || failure->saved_errno == EACCES)
+    /* Docker's filter denies clone3 with ENOSYS. */
+    if (failure->saved_errno == EPERM || failure->saved_errno == EACCES ||
+        failure->saved_errno == ENOSYS)
         return g_strdup(". A container (its seccomp filter, its AppArmor profile) or a chroot may "
                         "forbid namespaces: for docker and podman, --security-opt seccomp=FILE "
                         "with the docker/seccomp.json of ipybox, and where AppArmor is used "
