@@ -133,7 +133,8 @@ hint(const IpbStepError *failure)
         return ". This root may not mount (it is root of a container only). Run ipybox as an "
                "ordinary "
                "user, or give the container CAP_SYS_ADMIN";
-    if (failure->step == IPB_STEP_PROC && number == EPERM)
+    /* The counters are in another new /proc, if that of the container is read-only. */
+    if ((failure->step == IPB_STEP_PROC || failure->step == IPB_STEP_COUNTER) && number == EPERM)
         return ". A container hides parts of its /proc, so the kernel gives no other one. Unhide "
                "them: docker run --security-opt systempaths=unconfined, podman run --security-opt "
                "unmask=ALL, procMount: Unmasked in Kubernetes. If nothing is hidden, its AppArmor "
