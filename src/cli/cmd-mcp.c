@@ -51,7 +51,7 @@ close_service(void *data)
     ipb_mcp_service_close(command->service, on_closed, command);
 }
 
-/* The original's default, which must not go unnoticed. */
+/* The default of ipybox 0.9, which must be noticed. */
 static void
 report_unsandboxed(void)
 {

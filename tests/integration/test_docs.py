@@ -17,6 +17,7 @@ NOT_RUN = {
     "README.md": 2,
     "docs/how-to/call-tools.md": 1,
     "docs/how-to/claude-code.md": 1,
+    "docs/how-to/docker.md": 9,
     "docs/how-to/install.md": 5,
     "docs/how-to/jupyter.md": 4,
     "docs/how-to/login.md": 1,

@@ -35,7 +35,9 @@ ORDINARY = set(
 
 
 def names(action: str) -> list[str]:
-    return [name for rule in PROFILE["syscalls"] if rule["action"] == action for name in rule["names"]]
+    return [
+        name for rule in PROFILE["syscalls"] if rule["action"] == action for name in rule["names"]
+    ]
 
 
 def denied_in_sandboxes() -> set[str]:
