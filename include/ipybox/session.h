@@ -27,6 +27,7 @@
 #include <ipybox/approval.h>
 #include <ipybox/event.h>
 #include <ipybox/runtime.h>
+#include <ipybox/tool-call.h>
 
 G_BEGIN_DECLS
 
@@ -56,6 +57,18 @@ typedef void (*IpyboxApprovalFunc)(IpyboxSession *session, IpyboxApproval *appro
  */
 typedef void (*IpyboxWithdrawnFunc)(IpyboxSession *session, IpyboxApproval *approval,
                                     gpointer user_data);
+
+/**
+ * @brief Runs a call of one of the program's own tools. Answer it now or later, see tool-call.h.
+ *
+ * To answer later, keep the call with ipybox_tool_call_ref().
+ *
+ * @param session the session whose code calls the tool
+ * @param call the call, which was approved; borrowed
+ * @param user_data of the session's options
+ */
+typedef void (*IpyboxToolCallFunc)(IpyboxSession *session, IpyboxToolCall *call,
+                                   gpointer user_data);
 
 /**
  * @brief Receives log lines of the session and of its MCP servers.
@@ -134,7 +147,7 @@ typedef struct {
     IpyboxWithdrawnFunc on_withdrawn;
     /** Called for each log line. */
     IpyboxLogFunc on_log;
-    /** For on_approval, on_withdrawn, on_log and on_event. */
+    /** For on_approval, on_withdrawn, on_log, on_event, on_tool_call and on_tool_cancelled. */
     gpointer user_data;
 
     /** In milliseconds; how long an MCP server may take to start. 0: 30,000. */
@@ -191,6 +204,16 @@ typedef struct {
     /** With #IPYBOX_WORKSPACE_STAGED: the directory in which it is kept. NULL: ipybox's state
      * directory. */
     const char *staging_dir;
+    /** Tools that the program itself runs, as a JSON object `{name: [tools]}`. A tool is an object
+     * as MCP describes tools: `name`, `inputSchema`, and optionally `description` and
+     * `outputSchema`. Code imports them from `mcptools.NAME`. At most 4 MiB, 64 names and 1000
+     * tools. Needs on_tool_call. NULL: none. */
+    const char *application_tools;
+    /** Runs their calls, after the approval. */
+    IpyboxToolCallFunc on_tool_call;
+    /** Called when a call that the program keeps needs no answer any more, because its cell or its
+     * session has ended. May be NULL. */
+    IpyboxToolCallFunc on_tool_cancelled;
 } IpyboxSessionOptions;
 
 /* clang-format off */
@@ -207,7 +230,8 @@ typedef struct {
         /* limits */ NULL, /* approve_shell_cmds */ FALSE, /* require_shell_escape */ FALSE,       \
         /* kernel_init_timeout_ms */ 0, /* allowed_servers */ NULL, /* on_event */ NULL,        \
         /* record */ NULL, /* undo */ 0, /* workspace_mode */ IPYBOX_WORKSPACE_LIVE,               \
-        /* staging_dir */ NULL                                                                     \
+        /* staging_dir */ NULL, /* application_tools */ NULL, /* on_tool_call */ NULL,             \
+        /* on_tool_cancelled */ NULL                                                               \
     }
 /* clang-format on */
 
@@ -502,9 +526,9 @@ IPYBOX_EXPORT const char *const *ipybox_session_get_warnings(IpyboxSession *sess
  * @brief Keeps the state of the kernel, to which ipybox_session_restore() returns.
  *
  * A checkpoint is a copy of the kernel's process that waits. It shares its memory with the kernel
- * until one of them changes it. Files of the workspace are not part of it. It ends when it is
- * dropped, and when the session is closed, freed or reset. A new session can continue from it: see
- * #IpyboxForkOptions.
+ * until one of them changes it. Files of the workspace are part of it in a staged session only. It
+ * ends when it is dropped, and when the session is closed, freed or reset. A new session can
+ * continue from it, but not in a staged session: see #IpyboxForkOptions.
  *
  * @param session the session, of which no cell runs or waits
  * @param name a name that no other checkpoint of the session has; NULL: one is made up. Copied

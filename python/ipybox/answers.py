@@ -4,20 +4,27 @@ becomes. Names of its members are here and nowhere else."""
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import Any
 
 from .results import (
+    CallRefusedError,
     CellChange,
     CodeExecutionError,
     CodeExecutionResult,
     CodeExecutionTimeout,
     DisplayData,
+    KernelLostError,
+    LimitExceededError,
 )
 
 # How many notices, and how many violations, are kept for a later answer.
 MAX_KEPT_NOTICES = 100
+# How the core ends the message about a kernel that a limit has killed (src/sandbox/limits.c).
+LIMIT = re.compile(r": limits\.\w+ is \d+")
+REFUSALS = ("ApprovalRejectedError", "ApprovalTimeoutError")
 
 
 class CellAnswer:
@@ -105,12 +112,19 @@ class CellAnswer:
         message = self._error.get("text") or self.message or "the cell failed"
         if end_reason is not None and name in (None, "KeyboardInterrupt"):
             message = end_reason
-        error = CodeExecutionError(message)
+        error = self._failure_class(end_reason)(message)
         error.name = name
         error.value = self._error.get("value")
         error.images = self._images
         error.display_data = self._display_data
         return error
+
+    def _failure_class(self, end_reason: str | None) -> type[CodeExecutionError]:
+        if self._error.get("name") in REFUSALS:
+            return CallRefusedError
+        if self.status != "lost" or end_reason is not None:
+            return CodeExecutionError
+        return LimitExceededError if LIMIT.search(self.message or "") else KernelLostError
 
 
 class KeptNotices:

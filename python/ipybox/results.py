@@ -213,6 +213,22 @@ class CodeExecutionError(Exception):
         self.changes_cut: str | None = None
 
 
+class KernelLostError(CodeExecutionError):
+    """The kernel has ended while the cell ran: it exited, crashed, was killed, or was reset. Its
+    state is lost, and the next cell runs in a fresh kernel."""
+
+
+class LimitExceededError(KernelLostError):
+    """The kernel was killed because it exceeded a limit of its sandbox; the text says which."""
+
+
+class CallRefusedError(CodeExecutionError):
+    """The cell failed with the error of a tool call that was not approved.
+
+    This is known from the class that the kernel reports, which code in the cell can imitate.
+    """
+
+
 class CodeExecutionTimeout(ExecutionTimeout):
     """A cell took longer than its time limit. The text says whether the variables are kept.
 

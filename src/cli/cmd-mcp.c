@@ -51,6 +51,16 @@ close_service(void *data)
     ipb_mcp_service_close(command->service, on_closed, command);
 }
 
+/* The default of ipybox 0.9, which must be noticed. */
+static void
+report_unsandboxed(void)
+{
+    ipb_cli_log("WARNING",
+                "cells are not sandboxed: they can do what this user can do here. --sandbox runs "
+                "them in sandboxes",
+                NULL);
+}
+
 /* The client on standard input and output. */
 static bool
 connect_stdio(McpCommand *command, GError **error)
@@ -111,6 +121,8 @@ set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptio
         .on_log = ipb_cli_log,
     };
     command->service = ipb_mcp_service_new(command->runtime, &service);
+    if (!session.is_sandboxed)
+        report_unsandboxed();
     return connect_stdio(command, error);
 }
 

@@ -121,4 +121,18 @@ typedef struct {
 IpbLayerChanges *ipb_layer_discard(IpbLayer *layer, const char *const *paths, int inside,
                                    const IpbLayerUser *user, GError **error);
 
+/* --- checkpoints --- */
+
+/* Keeps a copy of all changes under @number, which has none yet, until the layer is closed. Files
+ * that have not changed since the last copy are not copied again. LIMIT: there is too much; SYSTEM:
+ * something cannot be copied. */
+bool ipb_layer_keep(IpbLayer *layer, uint64_t number, GError **error);
+/* Gives files inside the state of a copy, which remains. What was committed since then stays as it
+ * is in the workspace. If a kill interrupts it, the next process that opens the layer puts the copy
+ * in place. NOT_FOUND: there is no such copy; SYSTEM: some files could not be restored, and the
+ * text names one. @inside, @user: as for ipb_layer_discard(). */
+bool ipb_layer_restore(IpbLayer *layer, uint64_t number, int inside, const IpbLayerUser *user,
+                       GError **error);
+void ipb_layer_drop(IpbLayer *layer, uint64_t number);
+
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbLayerChanges, ipb_layer_changes_free)

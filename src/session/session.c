@@ -35,6 +35,8 @@ struct IpbSession {
     void (*on_log)(const char *level, const char *text, void *data);
     IpbApprovalAskFunc on_approval;
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
+    IpbApplicationCallFunc on_tool_call;
+    IpbApplicationCancelFunc on_tool_cancelled;
     IpbEventFunc on_event;
     void *data;
 
@@ -151,6 +153,37 @@ on_approval_withdrawn(uint64_t request, void *data)
 {
     IpbSession *session = data;
     session->on_approval_withdrawn(request, session->data);
+}
+
+/* --- tools of the application ----------------------------------------------------------------- */
+
+static void
+on_application_call(uint64_t id, const char *server_name, const char *tool_name,
+                    const char *arguments, size_t size, void *data)
+{
+    IpbSession *session = data;
+    const IpbApplicationCall call = {
+        .id = id,
+        .server_name = server_name,
+        .tool_name = tool_name,
+        .arguments_json = arguments,
+        .arguments_size = size,
+    };
+    session->on_tool_call(&call, session->data);
+}
+
+static void
+on_application_cancel(uint64_t call, void *data)
+{
+    IpbSession *session = data;
+    session->on_tool_cancelled(call, session->data);
+}
+
+void
+ipb_session_answer_tool(IpbSession *session, uint64_t call, const IpbJson *result,
+                        IpbJsonDoc **document, const GError *error)
+{
+    ipb_tool_host_answer_application(session->tool_host, call, result, document, error);
 }
 
 /* --- tools ------------------------------------------------------------------------------------ */
@@ -436,6 +469,21 @@ on_violation(const char *text, void *data)
     ipb_cells_report_violation(session->cells, text);
 }
 
+static void
+on_new_sandbox(void *data)
+{
+    IpbSession *session = data;
+    unsigned n =
+        session->checkpoints != NULL ? ipb_checkpoints_leave_sandbox(session->checkpoints) : 0;
+    if (n == 0)
+        return;
+    g_autofree char *notice =
+        g_strdup_printf("the kernel was started again, so %u checkpoints with files are dropped: "
+                        "what was before cannot be restored or undone any more",
+                        n);
+    ipb_cells_report_notice(session->cells, notice);
+}
+
 static bool
 make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {
@@ -464,6 +512,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .staged = session->staged,
                                .on_log = on_log,
                                .on_violation = on_violation,
+                               .on_new_sandbox = on_new_sandbox,
                                .data = session,
                            },
                            error);
@@ -500,6 +549,9 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
             .on_own_call =
                 options->is_sandboxed || options->approves_shell_cmds ? on_own_call : NULL,
             .on_own_cancel = on_own_cancel,
+            .application_tools = options->application_tools,
+            .on_application_call = on_application_call,
+            .on_application_cancel = on_application_cancel,
             .make_install_arguments = options->is_sandboxed ? make_install_arguments : NULL,
             .data = session,
         });
@@ -557,6 +609,9 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options, IpbEventFunc 
         .env = (const char *const *) env,
         .cwd = session->working_dir != NULL ? session->working_dir : session->workspace,
         .path = (const char *const *) path,
+        .packages = options->application_tools != NULL
+                        ? ipb_application_tools_packages(options->application_tools)
+                        : NULL,
         .seed = options->seed,
         .has_seed = options->has_seed,
         .rules = {.approves_shell_cmds = options->approves_shell_cmds,
@@ -612,6 +667,8 @@ make_checkpoints(IpbSession *session, const IpbSessionOptions *options)
                            .totals = ipb_runtime_checkpoint_totals(session->runtime),
                            .kernel = session->kernel,
                            .cells = session->cells,
+                           .staged = session->staged,
+                           .workspace = session->workspace,
                            .make_kernel = make_other_kernel,
                            .check = check_checkpoint,
                            .get_token = get_token,
@@ -735,7 +792,8 @@ static bool
 check_options(const IpbSessionOptions *options, const IpbKernelProvider *provider, GError **error)
 {
     const char *problem = NULL;
-    bool needs_tools = options->allowed_servers != NULL || options->tool_server_host != NULL;
+    bool needs_tools = options->allowed_servers != NULL || options->tool_server_host != NULL ||
+                       options->application_tools != NULL;
     if (needs_tools &&
         !ipb_kernel_provider_check(provider, IPB_KERNEL_HAS_TOOL_STUBS, "call tools", error))
         return false;
@@ -745,12 +803,12 @@ check_options(const IpbSessionOptions *options, const IpbKernelProvider *provide
         problem = "a staged workspace needs a sandbox";
     else if (options->staging_dir != NULL && !options->is_staged)
         problem = "staging_dir is of a staged workspace: it needs workspace_mode \"staged\"";
+    else if (options->application_tools != NULL && options->tool_server_host != NULL)
+        problem = "application_tools: the session's calls go to another program's tool server";
     else if (options->limits != NULL && !options->is_sandboxed)
         problem = "limits are those of a sandbox: they need one";
     else if (options->undo > IPB_MAX_UNDO)
         problem = "undo: " G_STRINGIFY(IPB_MAX_UNDO) " cells at most can be undone";
-    else if (options->undo > 0 && options->is_staged)
-        problem = "undo: a staged workspace has changes that undo would not take back";
     else if (options->undo > 0 && options->record != NULL)
         problem = "undo: a session that is recorded cannot be undone: a record has no way back";
     if (options->undo > 0 &&
@@ -808,6 +866,8 @@ ipb_session_hand_over(IpbSession *session, const IpbSessionOptions *options)
     session->on_log = options->on_log;
     session->on_approval = options->on_approval;
     session->on_approval_withdrawn = options->on_approval_withdrawn;
+    session->on_tool_call = options->on_tool_call;
+    session->on_tool_cancelled = options->on_tool_cancelled;
     session->data = options->data;
 }
 
@@ -834,6 +894,8 @@ new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branc
     session->on_log = options->on_log;
     session->on_approval = options->on_approval;
     session->on_approval_withdrawn = options->on_approval_withdrawn;
+    session->on_tool_call = options->on_tool_call;
+    session->on_tool_cancelled = options->on_tool_cancelled;
     session->data = options->data;
     session->approves_shell_cmds = options->approves_shell_cmds;
     session->allows_builds = options->allows_builds;
@@ -884,12 +946,16 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
 static bool
 check_branch(const IpbSession *session, GError **error)
 {
-    if (session->sandboxing == NULL || session->tool_relay == NULL)
-        return true;
-    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                        "a session in a sandbox that calls the tools of another program's tool "
-                        "server cannot be forked");
-    return false;
+    const char *problem = NULL;
+    if (session->staged != NULL)
+        problem = "a session with a staged workspace cannot be forked: both would write one layer; "
+                  "use checkpoints, one after the other";
+    else if (session->sandboxing != NULL && session->tool_relay != NULL)
+        problem = "a session in a sandbox that calls the tools of another program's tool server "
+                  "cannot be forked";
+    if (problem != NULL)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, problem);
+    return problem == NULL;
 }
 
 /* Whether the kernel may be copied or replaced now. */
@@ -906,9 +972,6 @@ check_fork(const IpbSession *session, bool is_before_cell, GError **error)
     } else if (session->record != NULL) {
         problem = "a session that is recorded cannot be forked or restored: a record is of one "
                   "session, and has no way back";
-    } else if (session->staged != NULL) {
-        problem = "a session with a staged workspace cannot be forked, and has no checkpoints: the "
-                  "files of its layer would not be part of them";
     } else if (!is_before_cell && !ipb_cells_is_idle(session->cells)) {
         code = IPYBOX_ERROR_BUSY;
         problem = "a cell runs or waits: a session can be forked between cells only";
@@ -942,6 +1005,8 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
     options.workspace = forerunner->workspace;
     options.on_approval = fork->on_approval;
     options.on_approval_withdrawn = fork->on_approval_withdrawn;
+    options.on_tool_call = fork->on_tool_call;
+    options.on_tool_cancelled = fork->on_tool_cancelled;
     options.on_event = fork->on_event;
     options.on_log = fork->on_log;
     options.data = fork->data;
@@ -965,9 +1030,9 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
 }
 
 void
-ipb_session_start(IpbSession *session)
+ipb_session_start(IpbSession *session, bool rehearses)
 {
-    ipb_kernel_start(session->kernel);
+    ipb_kernel_start(session->kernel, rehearses);
 }
 
 static void
@@ -1163,6 +1228,23 @@ ipb_session_request(IpbSession *session, const char *method, const char *params,
         return false;
     }
     return ipb_kernel_request(session->kernel, method, params, func, data, error);
+}
+
+uint64_t
+ipb_session_run_command(IpbSession *session, const IpbCommandOptions *options, IpbCommandFunc func,
+                        void *data, GError **error)
+{
+    if (session->is_closing) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
+        return 0;
+    }
+    return ipb_kernel_run_command(session->kernel, options, func, data, error);
+}
+
+void
+ipb_session_cancel_command(IpbSession *session, uint64_t command)
+{
+    ipb_kernel_cancel_command(session->kernel, command);
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread of an operation and the owner share the layer; the last of them closes it. So freeing
+ * The threads of operations and the owner share the layer; the last of them closes it. So freeing
  * never waits for the disk, except to see whether the layer is empty.
  */
 #include "session/staged-workspace.h"
@@ -26,6 +26,7 @@
 
 typedef struct {
     int references; /* atomic */
+    GMutex mutex;   /* of the threads that use the layer */
     IpbLayer *layer;
 } Shared;
 
@@ -45,6 +46,20 @@ typedef struct {
     char **diffs;
 } Operation;
 
+typedef enum { COPY_KEEP, COPY_RESTORE, COPY_DROP } CopyAction;
+
+/* On a copy of a checkpoint. */
+typedef struct {
+    IpbStagedWorkspace *staged; /* NULL: it was freed, or does not wait for the end */
+    Shared *shared;
+    CopyAction action;
+    uint64_t number;
+    int inside;
+    IpbLayerUser user;
+    IpbStagedCopiedFunc func;
+    void *data;
+} CopyWork;
+
 struct IpbStagedWorkspace {
     IpbLoop *loop;
     Shared *shared;
@@ -52,6 +67,8 @@ struct IpbStagedWorkspace {
     int inside;
     IpbLayerUser user;
     Operation *running;
+    CopyWork *copying;
+    bool has_waiting_cell; /* it was given since the copy was begun */
 };
 
 static void
@@ -60,6 +77,7 @@ unref_shared(Shared *shared)
     if (!g_atomic_int_dec_and_test(&shared->references))
         return;
     ipb_layer_close(shared->layer, ipb_layer_is_empty(shared->layer));
+    g_mutex_clear(&shared->mutex);
     g_free(shared);
 }
 
@@ -138,6 +156,7 @@ operate(GTask *task, void *source, void *data, GCancellable *cancellable)
     IpbLayer *layer = operation->shared->layer;
     const char *const *paths = (const char *const *) operation->paths;
     GError *error = NULL;
+    g_mutex_lock(&operation->shared->mutex);
     switch (operation->action) {
     case IPB_STAGED_LIST:
     case IPB_STAGED_LIST_DIFFS:
@@ -167,6 +186,32 @@ operate(GTask *task, void *source, void *data, GCancellable *cancellable)
             ipb_layer_discard(layer, paths, operation->inside, &operation->user, &error);
         break;
     }
+    g_mutex_unlock(&operation->shared->mutex);
+    if (error != NULL)
+        g_task_return_error(task, error);
+    else
+        g_task_return_boolean(task, TRUE);
+}
+
+static void
+work_on_copy(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    CopyWork *work = data;
+    IpbLayer *layer = work->shared->layer;
+    GError *error = NULL;
+    g_mutex_lock(&work->shared->mutex);
+    switch (work->action) {
+    case COPY_KEEP:
+        ipb_layer_keep(layer, work->number, &error);
+        break;
+    case COPY_RESTORE:
+        ipb_layer_restore(layer, work->number, work->inside, &work->user, &error);
+        break;
+    case COPY_DROP:
+        ipb_layer_drop(layer, work->number);
+        break;
+    }
+    g_mutex_unlock(&work->shared->mutex);
     if (error != NULL)
         g_task_return_error(task, error);
     else
@@ -245,19 +290,110 @@ ipb_staged_workspace_start(IpbStagedWorkspace *staged, IpbStagedAction action,
     return true;
 }
 
+/* --- copies ----------------------------------------------------------------------------------- */
+
+static void
+free_copy_work(void *data)
+{
+    CopyWork *work = data;
+    unref_shared(work->shared);
+    ipb_fd_close(&work->inside);
+    g_free(work);
+}
+
+static void
+on_copied(GObject *source, GAsyncResult *result, void *data)
+{
+    CopyWork *work = data;
+    g_autoptr(GError) error = NULL;
+    g_task_propagate_boolean(G_TASK(result), &error);
+    IpbStagedWorkspace *staged = work->staged;
+    if (staged == NULL)
+        return;
+    staged->copying = NULL;
+    /* A restore is no change of a cell. */
+    if (work->action == COPY_RESTORE && staged->watch != NULL)
+        ipb_layer_watch_skip(staged->watch);
+    if (staged->has_waiting_cell)
+        ipb_staged_workspace_note_cell(staged);
+    work->func(error, work->data); /* may free it */
+}
+
+static CopyWork *
+start_copy_work(const IpbStagedWorkspace *staged, CopyAction action, uint64_t number)
+{
+    CopyWork *work = g_new0(CopyWork, 1);
+    work->shared = staged->shared;
+    work->action = action;
+    work->number = number;
+    work->inside = staged->inside >= 0 ? ipb_fd_duplicate(staged->inside, 0) : -1;
+    work->user = staged->user;
+    g_atomic_int_inc(&staged->shared->references);
+    g_main_context_push_thread_default(ipb_loop_context(staged->loop));
+    g_autoptr(GTask) task = g_task_new(NULL, NULL, on_copied, work);
+    g_main_context_pop_thread_default(ipb_loop_context(staged->loop));
+    g_task_set_task_data(task, work, free_copy_work);
+    g_task_run_in_thread(task, work_on_copy);
+    return work;
+}
+
+static bool
+start_copying(IpbStagedWorkspace *staged, CopyAction action, uint64_t number,
+              IpbStagedCopiedFunc func, void *data, GError **error)
+{
+    if (!ipb_thread_check(error))
+        return false;
+    if (staged->copying != NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                            "files of another checkpoint are copied: wait for the end");
+        return false;
+    }
+    staged->has_waiting_cell = false;
+    staged->copying = start_copy_work(staged, action, number);
+    staged->copying->staged = staged;
+    staged->copying->func = func;
+    staged->copying->data = data;
+    return true;
+}
+
+bool
+ipb_staged_workspace_keep(IpbStagedWorkspace *staged, uint64_t number, IpbStagedCopiedFunc func,
+                          void *data, GError **error)
+{
+    return start_copying(staged, COPY_KEEP, number, func, data, error);
+}
+
+bool
+ipb_staged_workspace_restore(IpbStagedWorkspace *staged, uint64_t number, IpbStagedCopiedFunc func,
+                             void *data, GError **error)
+{
+    return start_copying(staged, COPY_RESTORE, number, func, data, error);
+}
+
+void
+ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t number)
+{
+    /* If there is no thread, it is removed with the layer's other copies. */
+    if (ipb_thread_check(NULL))
+        start_copy_work(staged, COPY_DROP, number);
+}
+
+/* --- cells and sandboxes ---------------------------------------------------------------------- */
+
+/* A thread may read the list of starts. A start that is not noted means more conflicts, not fewer.
+ * No cell starts while a copy is made or restored: it is noted then. */
 void
 ipb_staged_workspace_note_cell(IpbStagedWorkspace *staged)
 {
-    /* While the thread uses the layer, it may read the list; a start that is not noted means more
-     * conflicts, not fewer. */
-    if (staged->running == NULL)
+    staged->has_waiting_cell = staged->copying != NULL;
+    if (staged->running == NULL && staged->copying == NULL)
         ipb_layer_note_start(staged->shared->layer);
 }
 
 void
 ipb_staged_workspace_prepare(IpbStagedWorkspace *staged)
 {
-    if (staged->running != NULL || staged->inside >= 0)
+    if (staged->running != NULL || staged->copying != NULL || staged->inside >= 0)
         return;
     ipb_layer_prune(staged->shared->layer);
     if (staged->watch != NULL)
@@ -327,7 +463,8 @@ new_for(IpbLoop *loop, IpbLayer *layer)
     IpbStagedWorkspace *staged = g_new0(IpbStagedWorkspace, 1);
     staged->loop = ipb_loop_ref(loop);
     staged->shared = g_new(Shared, 1);
-    *staged->shared = (Shared){1, layer};
+    *staged->shared = (Shared){.references = 1, .layer = layer};
+    g_mutex_init(&staged->shared->mutex);
     staged->inside = -1;
     return staged;
 }
@@ -366,6 +503,8 @@ ipb_staged_workspace_free(IpbStagedWorkspace *staged)
         return;
     if (staged->running != NULL)
         staged->running->staged = NULL;
+    if (staged->copying != NULL)
+        staged->copying->staged = NULL;
     ipb_fd_close(&staged->inside);
     ipb_layer_watch_free(staged->watch);
     unref_shared(staged->shared);

@@ -65,6 +65,21 @@ void ipb_staged_workspace_set_inside(IpbStagedWorkspace *staged, int fd, const I
 bool ipb_staged_workspace_start(IpbStagedWorkspace *staged, IpbStagedAction action,
                                 const char *const *paths, IpbSandboxPlan *plan, IpbStagedFunc func,
                                 void *data, GError **error);
+
+/* --- for checkpoints --- */
+
+typedef void (*IpbStagedCopiedFunc)(const GError *error, void *data);
+
+/* Keeps or restores a copy of all changes: ipb_layer_keep(), ipb_layer_restore(). One of them runs
+ * at a time, and waits for what clients have started. No cell starts before its end, which is
+ * reported to @func. Errors: BUSY, SYSTEM; others come to @func. */
+bool ipb_staged_workspace_keep(IpbStagedWorkspace *staged, uint64_t number,
+                               IpbStagedCopiedFunc func, void *data, GError **error);
+bool ipb_staged_workspace_restore(IpbStagedWorkspace *staged, uint64_t number,
+                                  IpbStagedCopiedFunc func, void *data, GError **error);
+/* Frees the space of a copy in the background. */
+void ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t number);
+
 /* Writes an object for clients: docs/internals/staged-workspace.md. @max_shown changes are in it;
  * the others are counted. */
 void ipb_staged_result_write(const IpbStagedResult *result, guint max_shown, IpbJsonWriter *writer);

@@ -383,19 +383,6 @@ async def test_place(workspace: Path, home: harness.Place) -> None:
     subprocess.run(["rm", "-rf", place], check=True)
 
 
-async def test_no_checkpoints(workspace: Path) -> None:
-    """The files of a layer would not be part of them, so they are refused."""
-    async with staged() as executor:
-        await executor.execute("open('new', 'w').write('new')")
-        with pytest.raises(RuntimeError, match="no checkpoints: the files of its layer"):
-            await executor.checkpoint()
-        with pytest.raises(RuntimeError, match="cannot be forked"):
-            await executor.fork()
-        assert [change.path for change in (await executor.changes()).changes] == ["new"]
-    with pytest.raises(ValueError, match="undo: a staged workspace"):
-        await staged(undo=3).start()
-
-
 async def test_killed_core(workspace: Path, home: harness.Place) -> None:
     """What a session has written outlives the core."""
     before = set(layers(home))

@@ -468,7 +468,8 @@ commit_locked(Commit *commit, IpbLayerChange *change, const char *frozen)
     if (!change->is_done)
         return;
     IpbCommitted *committed = g_new(IpbCommitted, 1);
-    *committed = (IpbCommitted){ipb_layer_files_stamp(directory, name), change->written};
+    *committed = (IpbCommitted){ipb_layer_files_stamp(directory, name), change->written,
+                                commit->layer->n_commits};
     g_hash_table_replace(commit->layer->committed, g_strdup(change->path), committed);
 }
 
@@ -510,6 +511,7 @@ note_earlier(const Commit *commit, IpbLayerChange *change, char progress)
     /* What the workspace had then is not known: it may have been changed since. */
     IpbCommitted *committed = g_new0(IpbCommitted, 1);
     committed->written = change->written;
+    committed->commit = commit->layer->n_commits;
     g_hash_table_replace(commit->layer->committed, g_strdup(change->path), committed);
 }
 
@@ -584,6 +586,7 @@ ipb_layer_commit(IpbLayer *layer, const IpbSandboxPlan *plan, GError **error)
         return NULL;
     }
     g_autofree char *id = g_path_get_basename(layer->directory);
+    layer->n_commits++;
     commit.frozen = frozen;
     commit.id = id;
     ipb_names_lock_open();

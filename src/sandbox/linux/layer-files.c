@@ -104,15 +104,6 @@ ipb_layer_files_unpack_stamp(GVariant *value)
     return (IpbFileStamp){exists, (uint32_t) mode, inode, size, changed_ns};
 }
 
-IpbNameKind
-ipb_layer_files_kind(mode_t mode)
-{
-    return S_ISDIR(mode)   ? IPB_NAME_DIRECTORY
-           : S_ISLNK(mode) ? IPB_NAME_LINK
-           : S_ISREG(mode) ? IPB_NAME_FILE
-                           : IPB_NAME_SPECIAL;
-}
-
 bool
 ipb_layer_files_is_whiteout(const struct stat *info)
 {
@@ -123,7 +114,16 @@ bool
 ipb_layer_files_is_opaque(int directory)
 {
     char value[2] = "";
-    return fgetxattr(directory, OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
+    return fgetxattr(directory, IPB_LAYER_OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
+}
+
+IpbNameKind
+ipb_layer_files_kind(mode_t mode)
+{
+    return S_ISDIR(mode)   ? IPB_NAME_DIRECTORY
+           : S_ISLNK(mode) ? IPB_NAME_LINK
+           : S_ISREG(mode) ? IPB_NAME_FILE
+                           : IPB_NAME_SPECIAL;
 }
 
 /* --- contents --------------------------------------------------------------------------------- */

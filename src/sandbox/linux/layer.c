@@ -9,6 +9,7 @@
  * - committed: what both sides had when a path was committed
  * - upper, work: of the overlay; what is in them is hostile
  * - commit: what is frozen, and the journal of a commit
+ * - copies: those of checkpoints; see layer-copies.h
  *
  * Overlayfs marks what was removed by a device 0:0, and a directory that hides the one below by an
  * attribute. Code inside can make neither.
@@ -26,7 +27,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "sandbox/linux/layer-files.h"
+#include "sandbox/linux/layer-copies.h"
 
 #define MAX_STARTS 100000
 #define MAX_STATE_BYTES ((size_t) 64 << 20)
@@ -131,7 +132,7 @@ read_committed(IpbLayer *layer)
     for (gsize i = 0; i < g_variant_n_children(value); i++) {
         g_autoptr(GVariant) row = g_variant_get_child_value(value, i);
         g_autoptr(GVariant) path = g_variant_get_child_value(row, 0);
-        IpbCommitted *committed = g_new(IpbCommitted, 1);
+        IpbCommitted *committed = g_new0(IpbCommitted, 1);
         committed->real = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 1));
         committed->written = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 2));
         g_hash_table_insert(layer->committed, g_strdup(g_variant_get_bytestring(path)), committed);
@@ -233,7 +234,7 @@ ipb_layer_open(const char *directory, GError **error)
     g_autofree char *file = file_of(layer, WORKSPACE_FILE);
     size_t size;
     if (ipb_file_read(file, PATH_MAX, &layer->workspace, &size, error) &&
-        open_sides(layer, error)) {
+        ipb_copies_recover(layer, error) && open_sides(layer, error)) {
         read_starts(layer);
         read_committed(layer);
         return layer;
@@ -242,15 +243,26 @@ ipb_layer_open(const char *directory, GError **error)
     return NULL;
 }
 
+/* Overlayfs leaves a directory without any rights, which may have a device 0:0 in it. */
+static void
+open_work(const IpbLayer *layer)
+{
+    ipb_autofd work = openat(layer->directory_fd, IPB_LAYER_WORK "/work",
+                             O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char path[64];
+    g_snprintf(path, sizeof path, "/proc/self/fd/%d", work);
+    if (work >= 0)
+        chmod(path, 0700);
+}
+
 void
 ipb_layer_close(IpbLayer *layer, bool is_removed)
 {
     if (layer == NULL)
         return;
-    /* Overlayfs leaves a directory without any rights, which is empty. */
+    ipb_copies_free(layer);
     if (is_removed) {
-        g_autofree char *work = g_build_filename(layer->directory, IPB_LAYER_WORK, "work", NULL);
-        rmdir(work);
+        open_work(layer);
         ipb_file_remove_tree(layer->directory, NULL);
     } else if (layer->is_frozen) {
         ipb_layer_thaw(layer);
@@ -618,7 +630,7 @@ look_at(Look *look, int lower, int upper, const char *path, unsigned depth)
 }
 
 static IpbLayerChanges *
-examine(IpbLayer *layer, const IpbSandboxPlan *plan, bool is_brief)
+examine(IpbLayer *layer, const IpbSandboxPlan *plan, int upper, bool is_brief)
 {
     Look look = {
         .layer = layer,
@@ -628,7 +640,7 @@ examine(IpbLayer *layer, const IpbSandboxPlan *plan, bool is_brief)
         .directories = g_ptr_array_new(),
         .others = g_ptr_array_new(),
     };
-    look_at(&look, layer->workspace_fd, layer->upper_fd, "", 1);
+    look_at(&look, layer->workspace_fd, upper, "", 1);
     IpbLayerChanges *changes = g_new0(IpbLayerChanges, 1);
     changes->changes = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_layer_change_free);
     changes->cut = look.cut;
@@ -642,7 +654,13 @@ examine(IpbLayer *layer, const IpbSandboxPlan *plan, bool is_brief)
 IpbLayerChanges *
 ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan)
 {
-    return examine(layer, plan, /* is_brief= */ false);
+    return examine(layer, plan, layer->upper_fd, /* is_brief= */ false);
+}
+
+IpbLayerChanges *
+ipb_layer_list_copy(IpbLayer *layer, int upper)
+{
+    return examine(layer, NULL, upper, /* is_brief= */ false);
 }
 
 bool
@@ -650,7 +668,8 @@ ipb_layer_is_empty(IpbLayer *layer)
 {
     if (ipb_layer_is_interrupted(layer))
         return false;
-    g_autoptr(IpbLayerChanges) changes = examine(layer, NULL, /* is_brief= */ true);
+    g_autoptr(IpbLayerChanges) changes =
+        examine(layer, NULL, layer->upper_fd, /* is_brief= */ true);
     return changes->changes->len == 0 && changes->cut == NULL;
 }
 

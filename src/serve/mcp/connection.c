@@ -264,7 +264,7 @@ ipb_mcp_connection_new(const IpbMcpShared *shared, IpbMessageChannel *channel, b
         return NULL;
     }
     /* In the background: initialize does not wait for it. */
-    ipb_session_start(session->session);
+    ipb_session_start(session->session, /* rehearses= */ false);
     return connection;
 }
 
