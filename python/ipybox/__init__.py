@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .code_exec import Checkpoint, CodeExecutor
-    from .files import Transfer
+    from .commands import CommandResult, CommandTimeout
+    from .files import Transfer, TransferLimitError
     from .inputs import InputRequest
     from .kernel_host.stub.ipybox.tool_exec.content import Content, ToolText
     from .kernel_mgr.client import KernelClient
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     )
     from .results import (
         CallRefusedError,
+        CellChange,
         Change,
         Changes,
         CodeExecutionChunk,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
         LimitExceededError,
         Variables,
     )
+    from .session_files import FileEntry
     from .tool_exec.approval.client import ApprovalClient, ApprovalRequest
     from .tool_exec.approval.server import ApprovalChannel
     from .tool_exec.client import (
@@ -69,6 +72,7 @@ __all__ = [
     "ApprovalRequestor",
     "ApprovalTimeoutError",
     "CallRefusedError",
+    "CellChange",
     "Change",
     "Changes",
     "Checkpoint",
@@ -77,9 +81,12 @@ __all__ = [
     "CodeExecutionResult",
     "CodeExecutionTimeout",
     "CodeExecutor",
+    "CommandResult",
+    "CommandTimeout",
     "Content",
     "DisplayData",
     "ExecutorPool",
+    "FileEntry",
     "InputRequest",
     "KernelClient",
     "KernelGateway",
@@ -98,6 +105,7 @@ __all__ = [
     "ToolServer",
     "ToolText",
     "Transfer",
+    "TransferLimitError",
     "Variables",
     "generate_mcp_sources",
 ]
@@ -110,6 +118,7 @@ _MODULES = {
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
     "CallRefusedError": "results",
+    "CellChange": "results",
     "Change": "results",
     "Changes": "results",
     "Checkpoint": "code_exec",
@@ -118,9 +127,12 @@ _MODULES = {
     "CodeExecutionResult": "results",
     "CodeExecutionTimeout": "results",
     "CodeExecutor": "code_exec",
+    "CommandResult": "commands",
+    "CommandTimeout": "commands",
     "Content": "kernel_host.stub.ipybox.tool_exec.content",
     "DisplayData": "results",
     "ExecutorPool": "pool",
+    "FileEntry": "session_files",
     "InputRequest": "inputs",
     "KernelClient": "kernel_mgr.client",
     "KernelGateway": "kernel_mgr.server",
@@ -139,6 +151,7 @@ _MODULES = {
     "ToolServer": "tool_exec.server",
     "ToolText": "kernel_host.stub.ipybox.tool_exec.content",
     "Transfer": "files",
+    "TransferLimitError": "files",
     "Variables": "results",
     "generate_mcp_sources": "mcp_apigen",
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 from .results import (
     CallRefusedError,
+    CellChange,
     CodeExecutionError,
     CodeExecutionResult,
     CodeExecutionTimeout,
@@ -54,6 +55,8 @@ class CellAnswer:
         ]
         self._error: dict[str, Any] = members.get("error") or {}
         self._is_undone = bool(members.get("undone"))
+        self._changes = [CellChange(**change) for change in members.get("changes") or []]
+        self._changes_cut: str | None = members.get("changes_cut")
 
     @property
     def _text(self) -> str | None:
@@ -69,6 +72,8 @@ class CellAnswer:
             violations=self.violations,
             notices=self.notices,
             is_truncated=self._is_truncated,
+            changes=self._changes,
+            changes_cut=self._changes_cut,
         )
 
     def cancelled_result(self) -> CodeExecutionResult:
@@ -78,6 +83,8 @@ class CellAnswer:
             images=[],
             is_cancelled=True,
             is_undone=self._is_undone,
+            changes=self._changes,
+            changes_cut=self._changes_cut,
             violations=self.violations,
             notices=self.notices,
         )
@@ -96,6 +103,8 @@ class CellAnswer:
         error.violations = self.violations
         error.notices = self.notices
         error.is_undone = self._is_undone
+        error.changes = self._changes
+        error.changes_cut = self._changes_cut
         return error
 
     def _failure(self, end_reason: str | None) -> CodeExecutionError:

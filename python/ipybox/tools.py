@@ -71,9 +71,8 @@ class Tool:
 
         Arguments are checked, and become Python values: an Enum, a dataclass, a tuple. An
         annotation of the result is the schema of the result; a function that returns images or
-        other `Content` returns a list of them. Descriptions of the arguments come
-        from a section `Args:` of the docstring, from `:param name:`, or from
-        `Annotated[str, "the description"]`.
+        other `Content` returns a list of them. Descriptions of the arguments come from a section
+        `Args:` of the docstring, from `:param name:`, or from `Annotated[str, "the description"]`.
 
         Args:
             function: A function, a method or a coroutine function. All its parameters must be
@@ -92,7 +91,7 @@ class Tool:
         text, descriptions = _split_docstring(inspect.getdoc(function) or "")
         types = Types()
         hints = resolve(_annotated(function), given_name)
-        parameters = _read_parameters(function, given_name, types, hints)
+        parameters = _read_parameters(function, given_name)
         fields = {
             each.name: types.make(hints.get(each.name, Any), f"{given_name}({each.name})")
             for each in parameters
@@ -217,9 +216,7 @@ def _annotated(function: Any) -> Any:
     return function if is_function else type(function).__call__
 
 
-def _read_parameters(
-    function: Any, name: str, types: Types, hints: Mapping[str, Any]
-) -> list[inspect.Parameter]:
+def _read_parameters(function: Any, name: str) -> list[inspect.Parameter]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:

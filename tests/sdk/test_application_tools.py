@@ -679,7 +679,7 @@ async def test_pool() -> None:
         count += 1
         return count
 
-    async with ExecutorPool(2, tools=[count_up]) as pool:
+    async with ExecutorPool(2, tools=iter([count_up])) as pool:
         for _ in range(3):
             async with pool.session() as executor:
                 await executor.execute("from mcptools.app import count_up; count_up.run()")

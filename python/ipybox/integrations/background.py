@@ -116,6 +116,15 @@ def _pass_on(outcome: concurrent.futures.Future[T], task: asyncio.Task[T]) -> No
         outcome.set_result(task.result())
 
 
+def run_soon(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Runs a coroutine in the loop, and does not wait. If there is no loop, drops it."""
+    loop = _loop
+    if loop is None or loop.loop.is_closed():
+        coroutine.close()
+        return
+    asyncio.run_coroutine_threadsafe(coroutine, loop.loop)
+
+
 def _get_loop() -> _Loop:
     global _loop
     with _lock:
