@@ -526,9 +526,9 @@ IPYBOX_EXPORT const char *const *ipybox_session_get_warnings(IpyboxSession *sess
  * @brief Keeps the state of the kernel, to which ipybox_session_restore() returns.
  *
  * A checkpoint is a copy of the kernel's process that waits. It shares its memory with the kernel
- * until one of them changes it. Files of the workspace are not part of it. It ends when it is
- * dropped, and when the session is closed, freed or reset. A new session can continue from it: see
- * #IpyboxForkOptions.
+ * until one of them changes it. Files of the workspace are part of it in a staged session only. It
+ * ends when it is dropped, and when the session is closed, freed or reset. A new session can
+ * continue from it, but not in a staged session: see #IpyboxForkOptions.
  *
  * @param session the session, of which no cell runs or waits
  * @param name a name that no other checkpoint of the session has; NULL: one is made up. Copied

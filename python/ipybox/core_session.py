@@ -281,6 +281,13 @@ class Session(Handler):
         answer: dict[str, Any] = await self.core.call("session.checkpoints", {"session": self._id})
         return answer
 
+    async def run_command(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Runs a command beside the kernel. If the task is cancelled, the command is killed."""
+        answer: dict[str, Any] = await self.core.call(
+            "session.run_command", {"session": self._id, **params}
+        )
+        return answer
+
     async def save(self, path: str, names: list[str] | None, timeout: float | None) -> Variables:
         """Saves variables of the kernel to a file; None: all."""
         return await self._pass_variables("session.save", path, timeout, names=names)

@@ -679,7 +679,8 @@ ipb_message_build_pipes(bool has_pipes, size_t *ret_size)
 }
 
 char *
-ipb_message_build_branch(IpbBranchKind kind, uint64_t id, const char *token, size_t *ret_size)
+ipb_message_build_branch(IpbBranchKind kind, uint64_t id, const char *token, const char *files,
+                         size_t *ret_size)
 {
     static const IpbFrameType types[] = {
         [IPB_BRANCH_LIVE] = IPB_FRAME_BRANCH,
@@ -690,6 +691,12 @@ ipb_message_build_branch(IpbBranchKind kind, uint64_t id, const char *token, siz
     ipb_json_begin_object(writer);
     ipb_json_member_int(writer, "id", (int64_t) id);
     ipb_json_member_string(writer, "token", token);
+    if (files != NULL) { /* a path may have any bytes */
+        g_autoptr(GString) hex = g_string_new(NULL);
+        for (const char *c = files; *c != '\0'; c++)
+            g_string_append_printf(hex, "%02x", (unsigned char) *c);
+        ipb_json_member_string(writer, "files", hex->str);
+    }
     ipb_json_end_object(writer);
     return finish_frame(types[kind], writer, ret_size, NULL);
 }

@@ -64,9 +64,9 @@ char *ipb_message_build_input(uint64_t id, const char *value, const char *why, s
 /* @has_pipes: two descriptors come with the frame; else the kernel keeps the pipes that it has. */
 char *ipb_message_build_pipes(bool has_pipes, size_t *ret_size);
 /* Three descriptors come with it: the wire of the branch, and its pipes for stdout and stderr.
- * @token: of the forerunner, for calls of tools, or NULL. */
+ * @token: of the forerunner, for calls of tools, or NULL. @files: see IpbBranchOptions. */
 char *ipb_message_build_branch(IpbBranchKind kind, uint64_t id, const char *token,
-                               size_t *ret_size);
+                               const char *files, size_t *ret_size);
 char *ipb_message_build_shutdown(size_t *ret_size);
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbMessage, ipb_message_clear)

@@ -617,7 +617,7 @@ on_changes(const IpbStagedResult *result, const GError *error, void *data)
         ipb_call_return_copy(call, error);
     } else {
         IpbJsonWriter *writer = ipb_json_writer_new();
-        ipb_staged_result_write(result, writer);
+        ipb_staged_result_write(result, IPB_STAGED_MAX_SHOWN, writer);
         ipb_call_return(call, ipb_json_writer_finish(writer, NULL), g_free);
     }
     forget_call(call->owner, call);

@@ -84,6 +84,10 @@ IpbLayerChanges *ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan);
 bool ipb_layer_is_empty(IpbLayer *layer);
 /* Is @path one of @paths, or below one? NULL: every path is. */
 bool ipb_layer_is_chosen(const char *path, const char *const *paths);
+/* Drops the changes that are not at one of @paths. @has_parents: new directories above them stay.
+ * NOT_FOUND: nothing has changed at one of them. */
+bool ipb_layer_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
+                      GError **error);
 
 /* --- commit --- */
 
@@ -116,5 +120,19 @@ typedef struct {
  * no sandbox uses the layer now. Returns what was undone. */
 IpbLayerChanges *ipb_layer_discard(IpbLayer *layer, const char *const *paths, int inside,
                                    const IpbLayerUser *user, GError **error);
+
+/* --- checkpoints --- */
+
+/* Keeps a copy of all changes under @number, which has none yet, until the layer is closed. Files
+ * that have not changed since the last copy are not copied again. LIMIT: there is too much; SYSTEM:
+ * something cannot be copied. */
+bool ipb_layer_keep(IpbLayer *layer, uint64_t number, GError **error);
+/* Gives files inside the state of a copy, which remains. What was committed since then stays as it
+ * is in the workspace. If a kill interrupts it, the next process that opens the layer puts the copy
+ * in place. NOT_FOUND: there is no such copy; SYSTEM: some files could not be restored, and the
+ * text names one. @inside, @user: as for ipb_layer_discard(). */
+bool ipb_layer_restore(IpbLayer *layer, uint64_t number, int inside, const IpbLayerUser *user,
+                       GError **error);
+void ipb_layer_drop(IpbLayer *layer, uint64_t number);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbLayerChanges, ipb_layer_changes_free)

@@ -40,6 +40,7 @@ typedef struct {
     Checkpoint *made;  /* MAKE: the new one */
     uint64_t restored; /* RESTORE: its id */
     IpbKernel *branch; /* RESTORE: whose process the kernel gets */
+    bool is_replaced;  /* it has got it */
     GError *error;
     IpbTimer *timer; /* it has ended */
     IpbCheckpointMadeFunc made_func;
@@ -56,6 +57,8 @@ struct IpbCheckpoints {
     uint64_t n_named;    /* so far */
     guint next_measured; /* of both, modulo their lengths */
     Task task;
+    bool is_copying;    /* files of the task, or of one that was cancelled: */
+    bool ignores_files; /* their end is of no interest */
 };
 
 /* --- a checkpoint ----------------------------------------------------------------------------- */
@@ -93,20 +96,29 @@ set_bytes(IpbCheckpoints *checkpoints, Checkpoint *checkpoint, uint64_t bytes)
     checkpoint->bytes = bytes;
 }
 
-static void
+/* False: its memory cannot be read. */
+static bool
 measure(IpbCheckpoints *checkpoints, Checkpoint *checkpoint)
 {
-    uint64_t bytes;
-    if (checkpoint->lost_cause != NULL)
-        set_bytes(checkpoints, checkpoint, 0);
-    else if (ipb_kernel_measure(checkpoint->kernel, &bytes))
-        set_bytes(checkpoints, checkpoint, bytes);
+    uint64_t bytes = 0;
+    if (checkpoint->lost_cause == NULL && !ipb_kernel_measure(checkpoint->kernel, &bytes))
+        return false;
+    set_bytes(checkpoints, checkpoint, bytes);
+    return true;
+}
+
+static void
+drop_files(const IpbCheckpoints *checkpoints, const Checkpoint *checkpoint)
+{
+    if (checkpoints->options.staged != NULL)
+        ipb_staged_workspace_drop(checkpoints->options.staged, checkpoint->id);
 }
 
 static void
 remove_checkpoint(IpbCheckpoints *checkpoints, GPtrArray *list, guint i)
 {
     set_bytes(checkpoints, g_ptr_array_index(list, i), 0);
+    drop_files(checkpoints, g_ptr_array_index(list, i));
     checkpoints->options.totals->n--;
     g_ptr_array_remove_index(list, i);
 }
@@ -139,13 +151,11 @@ find(IpbCheckpoints *checkpoints, uint64_t id)
 /* --- bounds ----------------------------------------------------------------------------------- */
 
 static uint64_t
-sum_bytes(const IpbCheckpoints *checkpoints)
+sum_bytes(const GPtrArray *list)
 {
     uint64_t sum = 0;
-    for (guint i = 0; i < checkpoints->kept->len; i++)
-        sum += ((Checkpoint *) g_ptr_array_index(checkpoints->kept, i))->bytes;
-    for (guint i = 0; i < checkpoints->ring->len; i++)
-        sum += ((Checkpoint *) g_ptr_array_index(checkpoints->ring, i))->bytes;
+    for (guint i = 0; i < list->len; i++)
+        sum += ((Checkpoint *) g_ptr_array_index(list, i))->bytes;
     return sum;
 }
 
@@ -176,24 +186,29 @@ describe_largest(const IpbCheckpoints *checkpoints)
                            largest->name, largest->bytes / MIB);
 }
 
+/* @with_ring: those of the ring count. */
 static bool
-check_bounds(const IpbCheckpoints *checkpoints, GError **error)
+check_bounds(const IpbCheckpoints *checkpoints, bool with_ring, GError **error)
 {
-    const IpbCheckpointTotals *totals = checkpoints->options.totals;
+    IpbCheckpointTotals totals = *checkpoints->options.totals;
+    uint64_t bytes = sum_bytes(checkpoints->kept), of_ring = sum_bytes(checkpoints->ring);
     g_autofree char *what = NULL;
+    bytes += with_ring ? of_ring : 0;
+    totals.bytes -= with_ring ? 0 : of_ring;
+    totals.n -= with_ring ? 0 : checkpoints->ring->len;
     if (checkpoints->kept->len >= MAX_CHECKPOINTS)
         what = g_strdup_printf("the session has %u checkpoints already", MAX_CHECKPOINTS);
-    else if (totals->n >= MAX_CHECKPOINTS_IN_ALL)
+    else if (totals.n >= MAX_CHECKPOINTS_IN_ALL)
         what = g_strdup_printf("all sessions together have %u checkpoints already",
                                MAX_CHECKPOINTS_IN_ALL);
-    else if (sum_bytes(checkpoints) >= MAX_BYTES)
+    else if (bytes >= MAX_BYTES)
         what = g_strdup_printf("the session's checkpoints hold %" PRIu64
                                " MiB of memory of their own, %" PRIu64 " are allowed",
-                               sum_bytes(checkpoints) / MIB, MAX_BYTES / MIB);
-    else if (totals->bytes >= MAX_BYTES_IN_ALL)
+                               bytes / MIB, MAX_BYTES / MIB);
+    else if (totals.bytes >= MAX_BYTES_IN_ALL)
         what = g_strdup_printf("the checkpoints of all sessions hold %" PRIu64
                                " MiB of memory of their own, %" PRIu64 " are allowed",
-                               totals->bytes / MIB, MAX_BYTES_IN_ALL / MIB);
+                               totals.bytes / MIB, MAX_BYTES_IN_ALL / MIB);
     if (what == NULL)
         return true;
     g_autofree char *largest = describe_largest(checkpoints);
@@ -201,13 +216,14 @@ check_bounds(const IpbCheckpoints *checkpoints, GError **error)
     return false;
 }
 
-/* The oldest of the ring goes first. */
+/* The oldest of the ring goes first, until it has @max at most, and the bounds allow another
+ * checkpoint. */
 static void
-make_room_in_ring(IpbCheckpoints *checkpoints)
+make_room(IpbCheckpoints *checkpoints, unsigned max)
 {
     GPtrArray *ring = checkpoints->ring;
     while (ring->len > 0 &&
-           (ring->len >= MAX(checkpoints->options.undo, 1) || !check_bounds(checkpoints, NULL)))
+           (ring->len > max || !check_bounds(checkpoints, /* with_ring= */ true, NULL)))
         remove_checkpoint(checkpoints, ring, 0);
 }
 
@@ -234,12 +250,28 @@ begin_task(IpbCheckpoints *checkpoints, TaskKind kind, GError **error)
     return true;
 }
 
+/* What cannot be measured cannot be bounded. Later, the last figure counts until there is another
+ * one: the process may be ending. */
+static bool
+measure_made(IpbCheckpoints *checkpoints, Checkpoint *made, GError **error)
+{
+    if (made->lost_cause != NULL)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the checkpoint is lost: %s",
+                    made->lost_cause);
+    else if (!measure(checkpoints, made))
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
+                            "the system does not say how much memory the checkpoint holds "
+                            "(/proc/PID/smaps_rollup), so it would have no bound");
+    else
+        return true;
+    return false;
+}
+
 static void
 keep_made(IpbCheckpoints *checkpoints, Checkpoint *made)
 {
     g_ptr_array_add(made->name != NULL ? checkpoints->kept : checkpoints->ring, made);
     checkpoints->options.totals->n++;
-    measure(checkpoints, made);
 }
 
 /* The cells from @restored on are undone, or all if it is no checkpoint of the ring. */
@@ -261,10 +293,12 @@ static void
 report_made(IpbCheckpoints *checkpoints, Task *task)
 {
     uint64_t id = task->made != NULL ? task->made->id : 0;
-    if (task->error == NULL)
+    if (task->error == NULL && measure_made(checkpoints, task->made, &task->error)) {
         keep_made(checkpoints, g_steal_pointer(&task->made));
-    else
+    } else if (task->made != NULL) {
+        drop_files(checkpoints, task->made);
         g_clear_pointer(&task->made, free_checkpoint);
+    }
     if (task->kind == TASK_MAKE) {
         ipb_cells_hold(checkpoints->options.cells, false);
         task->made_func(task->error == NULL ? id : 0, task->error, task->data);
@@ -277,10 +311,8 @@ report_made(IpbCheckpoints *checkpoints, Task *task)
 static void
 report_restored(IpbCheckpoints *checkpoints, Task *task)
 {
-    if (task->error == NULL) {
-        ipb_kernel_replace(checkpoints->options.kernel, task->branch);
+    if (task->is_replaced)
         forget_undone(checkpoints, task->restored);
-    }
     g_clear_pointer(&task->branch, ipb_kernel_free);
     if (task->kind == TASK_RESTORE) {
         ipb_cells_hold(checkpoints->options.cells, false);
@@ -295,19 +327,72 @@ static void
 end_task(IpbCheckpoints *checkpoints)
 {
     Task task = checkpoints->task;
-    g_autoptr(GError) error = task.error;
     checkpoints->task = (Task){.kind = TASK_NONE};
     ipb_timer_free(task.timer);
     if (task.kind == TASK_MAKE || task.kind == TASK_MAKE_FOR_CELL)
         report_made(checkpoints, &task);
     else
         report_restored(checkpoints, &task);
+    g_clear_error(&task.error);
 }
 
 static void
 on_task_timer(void *data)
 {
     end_task(data);
+}
+
+static void
+end_task_soon(IpbCheckpoints *checkpoints)
+{
+    checkpoints->task.timer = ipb_timer_new(checkpoints->loop, 0, on_task_timer, checkpoints);
+}
+
+static void
+on_files(const GError *error, void *data)
+{
+    IpbCheckpoints *checkpoints = data;
+    Task *task = &checkpoints->task;
+    checkpoints->is_copying = false;
+    if (checkpoints->ignores_files) {
+        checkpoints->ignores_files = false;
+        return;
+    }
+    if (error != NULL && task->is_replaced)
+        g_set_error(&task->error, error->domain, error->code,
+                    "the variables were restored, but not all files: %s", error->message);
+    else if (error != NULL)
+        task->error = g_error_copy(error);
+    end_task_soon(checkpoints);
+}
+
+/* Once the kernel is copied, or replaced. No code of cells runs. */
+static void
+copy_files(IpbCheckpoints *checkpoints)
+{
+    IpbStagedWorkspace *staged = checkpoints->options.staged;
+    Task *task = &checkpoints->task;
+    checkpoints->is_copying =
+        task->made != NULL
+            ? ipb_staged_workspace_keep(staged, task->made->id, on_files, checkpoints, &task->error)
+            : ipb_staged_workspace_restore(staged, task->restored, on_files, checkpoints,
+                                           &task->error);
+    if (!checkpoints->is_copying)
+        end_task_soon(checkpoints);
+}
+
+static void
+on_replace_timer(void *data)
+{
+    IpbCheckpoints *checkpoints = data;
+    Task *task = &checkpoints->task;
+    g_clear_pointer(&task->timer, ipb_timer_free);
+    ipb_kernel_replace(checkpoints->options.kernel, task->branch);
+    task->is_replaced = true;
+    if (checkpoints->options.staged != NULL)
+        copy_files(checkpoints);
+    else
+        end_task(checkpoints);
 }
 
 static void
@@ -319,7 +404,12 @@ on_branched(const char *const *warnings, const GError *error, void *data)
         task->error = g_error_copy(error);
     else if (task->made != NULL)
         task->made->warnings = g_strdupv((char **) warnings);
-    task->timer = ipb_timer_new(checkpoints->loop, 0, on_task_timer, checkpoints);
+    if (error != NULL || (task->made != NULL && checkpoints->options.staged == NULL))
+        end_task_soon(checkpoints);
+    else if (task->made != NULL)
+        copy_files(checkpoints);
+    else
+        task->timer = ipb_timer_new(checkpoints->loop, 0, on_replace_timer, checkpoints);
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -328,7 +418,10 @@ static bool
 start_making(IpbCheckpoints *checkpoints, Checkpoint *checkpoint, GError **error)
 {
     const IpbCheckpointsOptions *options = &checkpoints->options;
-    IpbBranchOptions branch = {.kind = IPB_BRANCH_PARKED};
+    IpbBranchOptions branch = {
+        .kind = IPB_BRANCH_PARKED,
+        .files = options->staged != NULL ? options->workspace : NULL,
+    };
     g_autoptr(GError) token_error = NULL;
     checkpoint->kernel = options->make_kernel(on_parked_event, checkpoint, options->data, error);
     if (checkpoint->kernel == NULL)
@@ -418,9 +511,10 @@ ipb_checkpoints_make(IpbCheckpoints *checkpoints, const char *name, IpbCheckpoin
         return false;
     measure_some(checkpoints, checkpoints->kept);
     measure_some(checkpoints, checkpoints->ring);
-    if (!check_bounds(checkpoints, error) ||
+    if (!check_bounds(checkpoints, /* with_ring= */ false, error) ||
         !make(checkpoints, TASK_MAKE, own != NULL ? own : name, 0, error))
         return false;
+    make_room(checkpoints, G_MAXUINT);
     checkpoints->task.made_func = func;
     checkpoints->task.data = data;
     ipb_cells_hold(checkpoints->options.cells, true);
@@ -522,8 +616,8 @@ prepare_cell(uint64_t cell, uint64_t last_run, bool undoes_on_error, char **ret_
         return false;
     drop_unused(checkpoints, cell, last_run);
     measure_some(checkpoints, checkpoints->ring);
-    make_room_in_ring(checkpoints);
-    if (check_bounds(checkpoints, &error) &&
+    make_room(checkpoints, MAX(checkpoints->options.undo, 1) - 1);
+    if (check_bounds(checkpoints, /* with_ring= */ true, &error) &&
         make(checkpoints, TASK_MAKE_FOR_CELL, NULL, cell, &error))
         return true;
     *ret_problem = g_strdup(error->message);
@@ -596,8 +690,20 @@ ipb_checkpoints_drop_all(IpbCheckpoints *checkpoints)
         if (checkpoints->task.error == NULL)
             checkpoints->task.error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
                                                           "the session was reset or closed before");
+        checkpoints->ignores_files = checkpoints->is_copying;
         end_task(checkpoints);
     }
+    clear_list(checkpoints, checkpoints->ring);
+    clear_list(checkpoints, checkpoints->kept);
+    return n;
+}
+
+unsigned
+ipb_checkpoints_leave_sandbox(IpbCheckpoints *checkpoints)
+{
+    unsigned n = checkpoints->kept->len + checkpoints->ring->len;
+    if (checkpoints->options.staged == NULL)
+        return 0;
     clear_list(checkpoints, checkpoints->ring);
     clear_list(checkpoints, checkpoints->kept);
     return n;

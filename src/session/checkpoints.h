@@ -2,7 +2,8 @@
  *
  * IpbCheckpoints: the checkpoints of a session, and the ring of those that are made before its
  * cells, for undo. A checkpoint is a parked copy of the kernel: a process that runs nothing. A
- * restore gives the session's kernel a fork of it (docs/branches.md).
+ * restore gives the session's kernel a fork of it (docs/branches.md). In a staged session it has a
+ * copy of the changed files, too, which a restore puts back once the old process is killed.
  *
  * One of them is made or restored at a time, between cells. Cells that are given then wait.
  *
@@ -13,6 +14,7 @@
 #include "kernel/kernel.h"
 #include "session/cells.h"
 #include "session/runtime.h"
+#include "session/staged-workspace.h"
 
 typedef struct IpbCheckpoints IpbCheckpoints;
 
@@ -26,6 +28,10 @@ typedef struct {
     IpbCheckpointTotals *totals;
     IpbKernel *kernel;
     IpbCells *cells;
+    /* Its files are part of each checkpoint; or NULL */
+    IpbStagedWorkspace *staged;
+    /* of files that are part of them; with staged */
+    const char *workspace;
     /* Makes another kernel with the session's options. */
     IpbKernel *(*make_kernel)(IpbEventFunc on_event, void *event_data, void *data, GError **error);
     /* Whether the kernel may be copied or replaced now. @is_before_cell: the cells are about to
@@ -40,7 +46,8 @@ typedef struct {
     uint64_t id;
     const char *name;
     int64_t created_us; /* since 1970 */
-    /* what it shares with no other process, when it was measured last */
+    /* What it shares with no other process, when it was measured last. One that could never be
+     * measured is not made. */
     uint64_t private_bytes;
     /* as of a branch: what a restore shares or lacks */
     const char *const *warnings;
@@ -58,7 +65,8 @@ void ipb_checkpoints_free(IpbCheckpoints *checkpoints);
 
 /* Makes a checkpoint. @name: NULL: one is made up. @func is called once, from the loop or from
  * ipb_checkpoints_drop_all(). Errors at once or later: BUSY; LIMIT, which says what to drop;
- * INVALID: the name is empty, too long or in use; and those of ipb_kernel_fork(). */
+ * INVALID: the name is empty, too long or in use; SYSTEM: its memory cannot be measured; and those
+ * of ipb_kernel_fork(). */
 bool ipb_checkpoints_make(IpbCheckpoints *checkpoints, const char *name, IpbCheckpointMadeFunc func,
                           void *data, GError **error);
 /* Gives the kernel the state of a checkpoint, which remains. The cells before can not be undone any
@@ -72,6 +80,10 @@ bool ipb_checkpoints_drop(IpbCheckpoints *checkpoints, uint64_t id, GError **err
 /* Ends them all, and what is being made or restored: the session ends, or its kernel is about to be
  * reset. Returns how many checkpoints there were, without those of the ring. */
 unsigned ipb_checkpoints_drop_all(IpbCheckpoints *checkpoints);
+/* The kernel is about to start in a new sandbox. If checkpoints have files, only those of the
+ * sandbox before could be restored, and both would use one layer: they end. Returns how many there
+ * were, with those of the ring. */
+unsigned ipb_checkpoints_leave_sandbox(IpbCheckpoints *checkpoints);
 /* IpbCheckpointInfo, the oldest first, measured now, without those of the ring. The texts are
  * borrowed. */
 GArray *ipb_checkpoints_list(IpbCheckpoints *checkpoints);

@@ -35,6 +35,7 @@ struct IpbSandboxing {
     IpbStagedWorkspace *staged; /* or NULL */
     void (*on_log)(const char *level, const char *text, void *data);
     void (*on_violation)(const char *text, void *data);
+    void (*on_new_sandbox)(void *data);
     void *data;
     IpbSandboxPlan *plan; /* of the sandbox that exists, or is being made */
     struct Reach *reach;  /* of the sandbox that exists; or NULL */
@@ -94,6 +95,7 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .staged = options->staged,
         .on_log = options->on_log,
         .on_violation = options->on_violation,
+        .on_new_sandbox = options->on_new_sandbox,
         .data = options->data,
     };
     sandboxing->policy = load_policy(options->config, options->workspace, error);
@@ -163,6 +165,8 @@ make_plan(void *data, GError **error)
     ipb_file_make_directories(sandboxing->hidden, 0700, NULL);
     const char *layer =
         sandboxing->staged != NULL ? ipb_staged_workspace_directory(sandboxing->staged) : NULL;
+    if (sandboxing->on_new_sandbox != NULL)
+        sandboxing->on_new_sandbox(sandboxing->data);
     if (layer != NULL)
         ipb_staged_workspace_prepare(sandboxing->staged);
     g_autofree char *place = layer != NULL ? g_path_get_dirname(layer) : NULL;

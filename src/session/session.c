@@ -11,6 +11,7 @@
 #include "command/known-paths.h"
 #include "json/writer.h"
 #include "session/allowed-servers.h"
+#include "session/approved-changes.h"
 #include "session/environment.h"
 #include "session/file-stamps.h"
 #include "session/install-command.h"
@@ -47,9 +48,10 @@ struct IpbSession {
     IpbApprovals *approvals;
     IpbToolHost *tool_host;
     IpbToolChannel *tool_channel;
-    IpbToolRelay *tool_relay;   /* or NULL */
-    IpbSandboxing *sandboxing;  /* NULL: no sandbox */
-    IpbStagedWorkspace *staged; /* or NULL */
+    IpbToolRelay *tool_relay;             /* or NULL */
+    IpbSandboxing *sandboxing;            /* NULL: no sandbox */
+    IpbStagedWorkspace *staged;           /* or NULL */
+    IpbApprovedChanges *approved_changes; /* or NULL */
     IpbRegistrar *registrar;
     IpbInstaller *installer;
     uint64_t install_call; /* the tool call that installs a package; 0: none */
@@ -279,6 +281,7 @@ ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data)
 {
     ipb_cells_reset(session->cells);
     drop_checkpoints(session);
+    ipb_session_cancel_changes(session);
     ipb_approvals_cancel_all(session->approvals);
     ipb_kernel_reset(session->kernel);
     ipb_tool_host_reset(session->tool_host, done, data);
@@ -466,6 +469,21 @@ on_violation(const char *text, void *data)
     ipb_cells_report_violation(session->cells, text);
 }
 
+static void
+on_new_sandbox(void *data)
+{
+    IpbSession *session = data;
+    unsigned n =
+        session->checkpoints != NULL ? ipb_checkpoints_leave_sandbox(session->checkpoints) : 0;
+    if (n == 0)
+        return;
+    g_autofree char *notice =
+        g_strdup_printf("the kernel was started again, so %u checkpoints with files are dropped: "
+                        "what was before cannot be restored or undone any more",
+                        n);
+    ipb_cells_report_notice(session->cells, notice);
+}
+
 static bool
 make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **error)
 {
@@ -494,6 +512,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .staged = session->staged,
                                .on_log = on_log,
                                .on_violation = on_violation,
+                               .on_new_sandbox = on_new_sandbox,
                                .data = session,
                            },
                            error);
@@ -648,6 +667,8 @@ make_checkpoints(IpbSession *session, const IpbSessionOptions *options)
                            .totals = ipb_runtime_checkpoint_totals(session->runtime),
                            .kernel = session->kernel,
                            .cells = session->cells,
+                           .staged = session->staged,
+                           .workspace = session->workspace,
                            .make_kernel = make_other_kernel,
                            .check = check_checkpoint,
                            .get_token = get_token,
@@ -692,6 +713,7 @@ make_cells(IpbSession *session, const IpbSessionOptions *options)
                                          .approvals = session->approvals,
                                          .sandboxing = session->sandboxing,
                                          .record = session->record,
+                                         .staged = session->staged,
                                          .workspace = session->workspace,
                                          .images_dir = options->saves_images ? images_dir : NULL,
                                          .working_dir = session->working_dir,
@@ -700,6 +722,27 @@ make_cells(IpbSession *session, const IpbSessionOptions *options)
                                          .on_log = on_log,
                                          .data = session,
                                      });
+}
+
+static IpbSandboxPlan *
+make_commit_plan(void *data, GError **error)
+{
+    const IpbSession *session = data;
+    return ipb_sandboxing_commit_plan(session->sandboxing, error);
+}
+
+static void
+make_approved_changes(IpbSession *session)
+{
+    if (session->staged != NULL)
+        session->approved_changes = ipb_approved_changes_new(&(IpbApprovedChangesOptions){
+            .approvals = session->approvals,
+            .cells = session->cells,
+            .staged = session->staged,
+            .workspace = session->workspace,
+            .make_plan = make_commit_plan,
+            .data = session,
+        });
 }
 
 static void
@@ -766,8 +809,6 @@ check_options(const IpbSessionOptions *options, const IpbKernelProvider *provide
         problem = "limits are those of a sandbox: they need one";
     else if (options->undo > IPB_MAX_UNDO)
         problem = "undo: " G_STRINGIFY(IPB_MAX_UNDO) " cells at most can be undone";
-    else if (options->undo > 0 && options->is_staged)
-        problem = "undo: a staged workspace has changes that undo would not take back";
     else if (options->undo > 0 && options->record != NULL)
         problem = "undo: a session that is recorded cannot be undone: a record has no way back";
     if (options->undo > 0 &&
@@ -881,6 +922,7 @@ new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branc
         return NULL;
     }
     make_cells(session, options);
+    make_approved_changes(session);
     make_registrar(session, options);
     make_installer(session, options);
     session->kernel =
@@ -904,12 +946,16 @@ ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **
 static bool
 check_branch(const IpbSession *session, GError **error)
 {
-    if (session->sandboxing == NULL || session->tool_relay == NULL)
-        return true;
-    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                        "a session in a sandbox that calls the tools of another program's tool "
-                        "server cannot be forked");
-    return false;
+    const char *problem = NULL;
+    if (session->staged != NULL)
+        problem = "a session with a staged workspace cannot be forked: both would write one layer; "
+                  "use checkpoints, one after the other";
+    else if (session->sandboxing != NULL && session->tool_relay != NULL)
+        problem = "a session in a sandbox that calls the tools of another program's tool server "
+                  "cannot be forked";
+    if (problem != NULL)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, problem);
+    return problem == NULL;
 }
 
 /* Whether the kernel may be copied or replaced now. */
@@ -926,9 +972,6 @@ check_fork(const IpbSession *session, bool is_before_cell, GError **error)
     } else if (session->record != NULL) {
         problem = "a session that is recorded cannot be forked or restored: a record is of one "
                   "session, and has no way back";
-    } else if (session->staged != NULL) {
-        problem = "a session with a staged workspace cannot be forked, and has no checkpoints: the "
-                  "files of its layer would not be part of them";
     } else if (!is_before_cell && !ipb_cells_is_idle(session->cells)) {
         code = IPYBOX_ERROR_BUSY;
         problem = "a cell runs or waits: a session can be forked between cells only";
@@ -1013,6 +1056,7 @@ ipb_session_close(IpbSession *session, void (*done)(void *data), void *data)
     session->n_closing = 4;
     ipb_cells_close(session->cells);
     ipb_checkpoints_drop_all(session->checkpoints);
+    ipb_session_cancel_changes(session);
     ipb_approvals_cancel_all(session->approvals);
     ipb_registrar_close(session->registrar, on_part_closed, session);
     ipb_installer_close(session->installer, on_part_closed, session);
@@ -1026,6 +1070,7 @@ ipb_session_free(IpbSession *session)
     if (session == NULL)
         return;
     session->is_closing = true;
+    ipb_approved_changes_close(session->approved_changes);
     g_clear_pointer(&session->checkpoints, ipb_checkpoints_free);
     g_clear_pointer(&session->kernel, ipb_kernel_free);
     g_clear_pointer(&session->cells, ipb_cells_free);
@@ -1035,6 +1080,7 @@ ipb_session_free(IpbSession *session)
     g_clear_pointer(&session->tool_relay, ipb_tool_relay_free);
     g_clear_pointer(&session->tool_host, ipb_tool_host_free);
     g_clear_pointer(&session->approvals, ipb_approvals_free);
+    g_clear_pointer(&session->approved_changes, ipb_approved_changes_free);
     g_clear_pointer(&session->record, ipb_record_free);
     g_clear_pointer(&session->registrar, ipb_registrar_free);
     g_clear_pointer(&session->installer, ipb_installer_free);
@@ -1091,16 +1137,39 @@ ipb_session_layer(const IpbSession *session)
     return session->staged != NULL ? ipb_staged_workspace_directory(session->staged) : NULL;
 }
 
+static bool
+check_staged(const IpbSession *session, GError **error)
+{
+    if (session->staged != NULL && !session->is_closing)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        session->is_closing ? "the session is closed"
+                                            : "the session's workspace is not staged");
+    return false;
+}
+
+bool
+ipb_session_request_changes(IpbSession *session, bool is_discard, const char *const *paths,
+                            IpbStagedFunc func, void *data, GError **error)
+{
+    return check_staged(session, error) &&
+           ipb_approved_changes_start(session->approved_changes, is_discard, paths, func, data,
+                                      error);
+}
+
+void
+ipb_session_cancel_changes(IpbSession *session)
+{
+    if (session->approved_changes != NULL)
+        ipb_approved_changes_cancel(session->approved_changes);
+}
+
 bool
 ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action, const char *const *paths,
                             IpbStagedFunc func, void *data, GError **error)
 {
-    if (session->staged == NULL || session->is_closing) {
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                            session->is_closing ? "the session is closed"
-                                                : "the session's workspace is not staged");
+    if (!check_staged(session, error))
         return false;
-    }
     bool writes = action != IPB_STAGED_LIST && action != IPB_STAGED_LIST_DIFFS;
     if (writes && !ipb_cells_is_idle(session->cells)) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
@@ -1159,6 +1228,23 @@ ipb_session_request(IpbSession *session, const char *method, const char *params,
         return false;
     }
     return ipb_kernel_request(session->kernel, method, params, func, data, error);
+}
+
+uint64_t
+ipb_session_run_command(IpbSession *session, const IpbCommandOptions *options, IpbCommandFunc func,
+                        void *data, GError **error)
+{
+    if (session->is_closing) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
+        return 0;
+    }
+    return ipb_kernel_run_command(session->kernel, options, func, data, error);
+}
+
+void
+ipb_session_cancel_command(IpbSession *session, uint64_t command)
+{
+    ipb_kernel_cancel_command(session->kernel, command);
 }
 
 void

@@ -201,6 +201,11 @@ uint64_t ipb_session_execute_with(IpbSession *session, const char *code,
  * is closed. A request without an answer when the session closes ends with CANCELLED. */
 bool ipb_session_request(IpbSession *session, const char *method, const char *params,
                          IpbKernelReplyFunc func, void *data, GError **error);
+/* Runs a command beside the kernel: ipb_kernel_run_command() in kernel/kernel.h. The host program
+ * asks for it, so it needs no approval. INVALID also if the session is closed. */
+uint64_t ipb_session_run_command(IpbSession *session, const IpbCommandOptions *options,
+                                 IpbCommandFunc func, void *data, GError **error);
+void ipb_session_cancel_command(IpbSession *session, uint64_t command);
 /* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED, which comes at once
  * for a cell that waits. False if there is no such cell. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
@@ -258,6 +263,12 @@ void ipb_session_cancel_install(IpbSession *session);
 bool ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action,
                                  const char *const *paths, IpbStagedFunc func, void *data,
                                  GError **error);
+
+/* Commits or discards them after an approval: session/approved-changes.h. INVALID: see above. */
+bool ipb_session_request_changes(IpbSession *session, bool is_discard, const char *const *paths,
+                                 IpbStagedFunc func, void *data, GError **error);
+/* What was requested ends with CANCELLED, unless it is approved already. */
+void ipb_session_cancel_changes(IpbSession *session);
 
 /* The layer of a staged workspace; NULL: it is not staged. Borrowed. */
 const char *ipb_session_layer(const IpbSession *session);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread of an operation and the owner share the layer; the last of them closes it. So freeing
+ * The threads of operations and the owner share the layer; the last of them closes it. So freeing
  * never waits for the disk, except to see whether the layer is empty.
  */
 #include "session/staged-workspace.h"
@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/unified-diff.h"
 #include "base/thread.h"
+#include "sandbox/layer-watch.h"
 
 #define MAX_PATHS 10000
 #define MAX_PATH_BYTES 4096
@@ -25,6 +26,7 @@
 
 typedef struct {
     int references; /* atomic */
+    GMutex mutex;   /* of the threads that use the layer */
     IpbLayer *layer;
 } Shared;
 
@@ -44,12 +46,29 @@ typedef struct {
     char **diffs;
 } Operation;
 
+typedef enum { COPY_KEEP, COPY_RESTORE, COPY_DROP } CopyAction;
+
+/* On a copy of a checkpoint. */
+typedef struct {
+    IpbStagedWorkspace *staged; /* NULL: it was freed, or does not wait for the end */
+    Shared *shared;
+    CopyAction action;
+    uint64_t number;
+    int inside;
+    IpbLayerUser user;
+    IpbStagedCopiedFunc func;
+    void *data;
+} CopyWork;
+
 struct IpbStagedWorkspace {
     IpbLoop *loop;
     Shared *shared;
+    IpbLayerWatch *watch; /* NULL: of a layer that was left behind */
     int inside;
     IpbLayerUser user;
     Operation *running;
+    CopyWork *copying;
+    bool has_waiting_cell; /* it was given since the copy was begun */
 };
 
 static void
@@ -58,6 +77,7 @@ unref_shared(Shared *shared)
     if (!g_atomic_int_dec_and_test(&shared->references))
         return;
     ipb_layer_close(shared->layer, ipb_layer_is_empty(shared->layer));
+    g_mutex_clear(&shared->mutex);
     g_free(shared);
 }
 
@@ -105,6 +125,30 @@ make_diffs(IpbLayer *layer, const IpbLayerChanges *changes)
     return diffs;
 }
 
+/* A commit that was interrupted is finished first: it was approved. */
+static bool
+freeze(Operation *operation, GError **error)
+{
+    IpbLayer *layer = operation->shared->layer;
+    if (ipb_layer_is_interrupted(layer)) {
+        g_autoptr(IpbLayerChanges) earlier = ipb_layer_commit(layer, operation->plan, error);
+        if (earlier == NULL)
+            return false;
+    }
+    operation->changes = ipb_layer_freeze(
+        layer, operation->plan, (const char *const *) operation->paths, &operation->digest, error);
+    return operation->changes != NULL;
+}
+
+static bool
+has_work(const IpbLayerChanges *changes)
+{
+    for (guint i = 0; i < changes->changes->len; i++)
+        if (((IpbLayerChange *) g_ptr_array_index(changes->changes, i))->problem == NULL)
+            return true;
+    return false;
+}
+
 static void
 operate(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
@@ -112,29 +156,21 @@ operate(GTask *task, void *source, void *data, GCancellable *cancellable)
     IpbLayer *layer = operation->shared->layer;
     const char *const *paths = (const char *const *) operation->paths;
     GError *error = NULL;
+    g_mutex_lock(&operation->shared->mutex);
     switch (operation->action) {
     case IPB_STAGED_LIST:
-        operation->changes = ipb_layer_list(layer, operation->plan);
-        break;
     case IPB_STAGED_LIST_DIFFS:
         operation->changes = ipb_layer_list(layer, operation->plan);
-        operation->diffs = make_diffs(layer, operation->changes);
+        if (ipb_layer_choose(operation->changes, paths, false, &error) &&
+            operation->action == IPB_STAGED_LIST_DIFFS)
+            operation->diffs = make_diffs(layer, operation->changes);
         break;
     case IPB_STAGED_FREEZE:
-        operation->changes =
-            ipb_layer_freeze(layer, operation->plan, paths, &operation->digest, &error);
+        if (freeze(operation, &error) && !has_work(operation->changes))
+            ipb_layer_thaw(layer);
         break;
     case IPB_STAGED_FREEZE_AND_COMMIT:
-        /* A commit that was interrupted is finished first. */
-        if (ipb_layer_is_interrupted(layer)) {
-            operation->changes = ipb_layer_commit(layer, operation->plan, &error);
-            if (operation->changes == NULL)
-                break;
-            ipb_layer_changes_free(g_steal_pointer(&operation->changes));
-        }
-        operation->changes =
-            ipb_layer_freeze(layer, operation->plan, paths, &operation->digest, &error);
-        if (operation->changes == NULL)
+        if (!freeze(operation, &error))
             break;
         ipb_layer_changes_free(g_steal_pointer(&operation->changes));
         operation->changes = ipb_layer_commit(layer, operation->plan, &error);
@@ -150,6 +186,32 @@ operate(GTask *task, void *source, void *data, GCancellable *cancellable)
             ipb_layer_discard(layer, paths, operation->inside, &operation->user, &error);
         break;
     }
+    g_mutex_unlock(&operation->shared->mutex);
+    if (error != NULL)
+        g_task_return_error(task, error);
+    else
+        g_task_return_boolean(task, TRUE);
+}
+
+static void
+work_on_copy(GTask *task, void *source, void *data, GCancellable *cancellable)
+{
+    CopyWork *work = data;
+    IpbLayer *layer = work->shared->layer;
+    GError *error = NULL;
+    g_mutex_lock(&work->shared->mutex);
+    switch (work->action) {
+    case COPY_KEEP:
+        ipb_layer_keep(layer, work->number, &error);
+        break;
+    case COPY_RESTORE:
+        ipb_layer_restore(layer, work->number, work->inside, &work->user, &error);
+        break;
+    case COPY_DROP:
+        ipb_layer_drop(layer, work->number);
+        break;
+    }
+    g_mutex_unlock(&work->shared->mutex);
     if (error != NULL)
         g_task_return_error(task, error);
     else
@@ -167,6 +229,9 @@ on_operated(GObject *source, GAsyncResult *result, void *data)
     if (operation->staged == NULL)
         return;
     operation->staged->running = NULL;
+    /* A discard is no change of a cell. */
+    if (operation->action == IPB_STAGED_DISCARD && operation->staged->watch != NULL)
+        ipb_layer_watch_skip(operation->staged->watch);
     IpbStagedResult what = {
         .changes = operation->changes,
         .digest = operation->digest,
@@ -225,20 +290,145 @@ ipb_staged_workspace_start(IpbStagedWorkspace *staged, IpbStagedAction action,
     return true;
 }
 
+/* --- copies ----------------------------------------------------------------------------------- */
+
+static void
+free_copy_work(void *data)
+{
+    CopyWork *work = data;
+    unref_shared(work->shared);
+    ipb_fd_close(&work->inside);
+    g_free(work);
+}
+
+static void
+on_copied(GObject *source, GAsyncResult *result, void *data)
+{
+    CopyWork *work = data;
+    g_autoptr(GError) error = NULL;
+    g_task_propagate_boolean(G_TASK(result), &error);
+    IpbStagedWorkspace *staged = work->staged;
+    if (staged == NULL)
+        return;
+    staged->copying = NULL;
+    /* A restore is no change of a cell. */
+    if (work->action == COPY_RESTORE && staged->watch != NULL)
+        ipb_layer_watch_skip(staged->watch);
+    if (staged->has_waiting_cell)
+        ipb_staged_workspace_note_cell(staged);
+    work->func(error, work->data); /* may free it */
+}
+
+static CopyWork *
+start_copy_work(const IpbStagedWorkspace *staged, CopyAction action, uint64_t number)
+{
+    CopyWork *work = g_new0(CopyWork, 1);
+    work->shared = staged->shared;
+    work->action = action;
+    work->number = number;
+    work->inside = staged->inside >= 0 ? ipb_fd_duplicate(staged->inside, 0) : -1;
+    work->user = staged->user;
+    g_atomic_int_inc(&staged->shared->references);
+    g_main_context_push_thread_default(ipb_loop_context(staged->loop));
+    g_autoptr(GTask) task = g_task_new(NULL, NULL, on_copied, work);
+    g_main_context_pop_thread_default(ipb_loop_context(staged->loop));
+    g_task_set_task_data(task, work, free_copy_work);
+    g_task_run_in_thread(task, work_on_copy);
+    return work;
+}
+
+static bool
+start_copying(IpbStagedWorkspace *staged, CopyAction action, uint64_t number,
+              IpbStagedCopiedFunc func, void *data, GError **error)
+{
+    if (!ipb_thread_check(error))
+        return false;
+    if (staged->copying != NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                            "files of another checkpoint are copied: wait for the end");
+        return false;
+    }
+    staged->has_waiting_cell = false;
+    staged->copying = start_copy_work(staged, action, number);
+    staged->copying->staged = staged;
+    staged->copying->func = func;
+    staged->copying->data = data;
+    return true;
+}
+
+bool
+ipb_staged_workspace_keep(IpbStagedWorkspace *staged, uint64_t number, IpbStagedCopiedFunc func,
+                          void *data, GError **error)
+{
+    return start_copying(staged, COPY_KEEP, number, func, data, error);
+}
+
+bool
+ipb_staged_workspace_restore(IpbStagedWorkspace *staged, uint64_t number, IpbStagedCopiedFunc func,
+                             void *data, GError **error)
+{
+    return start_copying(staged, COPY_RESTORE, number, func, data, error);
+}
+
+void
+ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t number)
+{
+    /* If there is no thread, it is removed with the layer's other copies. */
+    if (ipb_thread_check(NULL))
+        start_copy_work(staged, COPY_DROP, number);
+}
+
+/* --- cells and sandboxes ---------------------------------------------------------------------- */
+
+/* A thread may read the list of starts. A start that is not noted means more conflicts, not fewer.
+ * No cell starts while a copy is made or restored: it is noted then. */
 void
 ipb_staged_workspace_note_cell(IpbStagedWorkspace *staged)
 {
-    /* While the thread uses the layer, it may read the list; a start that is not noted means more
-     * conflicts, not fewer. */
-    if (staged->running == NULL)
+    staged->has_waiting_cell = staged->copying != NULL;
+    if (staged->running == NULL && staged->copying == NULL)
         ipb_layer_note_start(staged->shared->layer);
 }
 
 void
 ipb_staged_workspace_prepare(IpbStagedWorkspace *staged)
 {
-    if (staged->running == NULL && staged->inside < 0)
-        ipb_layer_prune(staged->shared->layer);
+    if (staged->running != NULL || staged->copying != NULL || staged->inside >= 0)
+        return;
+    ipb_layer_prune(staged->shared->layer);
+    if (staged->watch != NULL)
+        ipb_layer_watch_skip(staged->watch);
+}
+
+/* A name that is not UTF-8 is written in a printable form. */
+static void
+write_path(const char *path, IpbJsonWriter *writer)
+{
+    g_autofree char *valid = g_utf8_make_valid(path, -1);
+    g_autofree char *printable = ipb_display_text_printable(valid);
+    ipb_json_member_string(writer, "path", g_utf8_validate(path, -1, NULL) ? path : printable);
+}
+
+char *
+ipb_staged_workspace_cell_changes(IpbStagedWorkspace *staged, char **ret_cut)
+{
+    *ret_cut = NULL;
+    if (staged->watch == NULL)
+        return NULL;
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_watch_look(staged->watch);
+    *ret_cut = g_steal_pointer(&changes->cut);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < changes->changes->len; i++) {
+        const IpbLayerChange *change = g_ptr_array_index(changes->changes, i);
+        ipb_json_begin_object(writer);
+        write_path(change->path, writer);
+        ipb_json_member_string(writer, "kind", ipb_staged_kind_name(change->kind));
+        ipb_json_member_string(writer, "type", ipb_staged_type_name(change->type));
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+    return ipb_json_writer_finish(writer, NULL);
 }
 
 void
@@ -273,7 +463,8 @@ new_for(IpbLoop *loop, IpbLayer *layer)
     IpbStagedWorkspace *staged = g_new0(IpbStagedWorkspace, 1);
     staged->loop = ipb_loop_ref(loop);
     staged->shared = g_new(Shared, 1);
-    *staged->shared = (Shared){1, layer};
+    *staged->shared = (Shared){.references = 1, .layer = layer};
+    g_mutex_init(&staged->shared->mutex);
     staged->inside = -1;
     return staged;
 }
@@ -292,7 +483,11 @@ ipb_staged_workspace_new(IpbLoop *loop, const char *place, const char *workspace
                     real == NULL ? workspace : place);
         return NULL;
     }
-    return directory != NULL ? new_for(loop, ipb_layer_new(directory, real, error)) : NULL;
+    IpbStagedWorkspace *staged =
+        directory != NULL ? new_for(loop, ipb_layer_new(directory, real, error)) : NULL;
+    if (staged != NULL)
+        staged->watch = ipb_layer_watch_new(staged->shared->layer);
+    return staged;
 }
 
 IpbStagedWorkspace *
@@ -308,7 +503,10 @@ ipb_staged_workspace_free(IpbStagedWorkspace *staged)
         return;
     if (staged->running != NULL)
         staged->running->staged = NULL;
+    if (staged->copying != NULL)
+        staged->copying->staged = NULL;
     ipb_fd_close(&staged->inside);
+    ipb_layer_watch_free(staged->watch);
     unref_shared(staged->shared);
     ipb_loop_unref(staged->loop);
     g_free(staged);
@@ -319,14 +517,23 @@ ipb_staged_workspace_free(IpbStagedWorkspace *staged)
 static const char *const KINDS[] = {"added", "changed", "removed"};
 static const char *const TYPES[] = {"file", "directory", "link", "special"};
 
-static void
-write_change(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writer)
+const char *
+ipb_staged_kind_name(IpbChangeKind kind)
 {
-    g_autofree char *valid = g_utf8_make_valid(change->path, -1);
-    g_autofree char *printable = ipb_display_text_printable(valid);
-    bool is_text = g_utf8_validate(change->path, -1, NULL);
+    return KINDS[kind];
+}
+
+const char *
+ipb_staged_type_name(IpbNameKind type)
+{
+    return TYPES[type];
+}
+
+void
+ipb_staged_change_write(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writer)
+{
     ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "path", is_text ? change->path : printable);
+    write_path(change->path, writer);
     ipb_json_member_string(writer, "kind", KINDS[change->kind]);
     ipb_json_member_string(writer, "type", TYPES[change->type]);
     ipb_json_member_int(writer, "size", (int64_t) change->size);
@@ -344,7 +551,7 @@ write_change(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writ
 }
 
 void
-ipb_staged_result_write(const IpbStagedResult *result, IpbJsonWriter *writer)
+ipb_staged_result_write(const IpbStagedResult *result, guint max_shown, IpbJsonWriter *writer)
 {
     const GPtrArray *changes = result->changes->changes;
     unsigned n_problems = 0;
@@ -356,8 +563,9 @@ ipb_staged_result_write(const IpbStagedResult *result, IpbJsonWriter *writer)
         const IpbLayerChange *change = g_ptr_array_index(changes, i);
         n_problems += change->problem != NULL;
         n_bytes += change->size;
-        if (i < IPB_STAGED_MAX_SHOWN)
-            write_change(change, result->diffs != NULL ? result->diffs[i] : NULL, writer);
+        if (i < max_shown)
+            ipb_staged_change_write(change, result->diffs != NULL ? result->diffs[i] : NULL,
+                                    writer);
     }
     ipb_json_end_array(writer);
     ipb_json_member_int(writer, "total", changes->len);

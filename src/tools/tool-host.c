@@ -607,8 +607,8 @@ request_approval(Call *call)
 {
     IpbApprovals *approvals = call->host->options.approvals;
     if (is_installation(call))
-        return ipb_approvals_request_installation(approvals, call->arguments, call->arguments_size,
-                                                  on_approval, call);
+        return ipb_approvals_request_own(approvals, IPB_APPROVAL_OF_INSTALLATION, call->arguments,
+                                         call->arguments_size, on_approval, call);
     return ipb_approvals_request(approvals, get_server_name(call), get_shown_params(call),
                                  call->tool_name, call->arguments, call->arguments_size,
                                  on_approval, call);

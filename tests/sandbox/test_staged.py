@@ -96,3 +96,30 @@ def test_between_cells_only(core: RpcCore, session: str) -> None:
     core.call("session.interrupt", session=session)
     core.wait(running)
     assert core.call("session.discard", session=session)["total"] == 1
+
+
+SEEN = "import os; print(sorted(os.listdir('.')), open('old').read(), os.path.exists('folder'))"
+
+
+def test_restore(core: RpcCore, session: str, kernels: Kernels) -> None:
+    """Files go back with the variables, and belong to the user inside, who can write them."""
+    workspace = kernels.place.workspace
+    begin = core.call("session.checkpoint", session=session)["checkpoint"]
+    before = core.text(session, SEEN)
+    core.text(session, WRITE)
+    written = core.call("session.checkpoint", session=session)["checkpoint"]
+    after = core.text(session, SEEN)
+    assert before != after
+    for _ in range(2):
+        core.call("session.restore", session=session, checkpoint=begin)
+        assert core.text(session, SEEN) == before
+        assert core.call("session.changes", session=session)["total"] == 0
+        core.text(session, "open('moved', 'a').write('more')")
+        core.call("session.restore", session=session, checkpoint=written)
+        assert core.text(session, SEEN) == after
+        core.text(session, "open('there', 'a').write('x'); os.remove('made/deep/file')")
+    core.call("session.restore", session=session, checkpoint=written)
+    core.call("session.commit", session=session)
+    assert str(sorted(os.listdir(workspace))) in after
+    assert (workspace / "made/deep/file").read_text() == "file"
+    assert (workspace / "there").read_text() == "moved"

@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,6 +26,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "sandbox/linux/layer-copies.h"
 
 typedef struct {
     char *top, *workspace, *directory;
@@ -688,6 +691,341 @@ test_empty(Place *place, const void *data)
     g_assert_cmpuint(count_changes(place), ==, 3);
 }
 
+/* --- copies of checkpoints -------------------------------------------------------------------- */
+
+static char *
+copy_of(const Place *place, unsigned number, const char *name)
+{
+    g_autofree char *text = g_strdup_printf("%u", number);
+    return g_build_filename(place->directory, "copies", text, name, NULL);
+}
+
+static void
+keep(const Place *place, unsigned number)
+{
+    GError *error = NULL;
+    g_assert_true(ipb_layer_keep(place->layer, number, &error));
+    g_assert_no_error(error);
+}
+
+static ino_t
+inode_of(const Place *place, unsigned number, const char *name)
+{
+    struct stat info;
+    g_autofree char *path = copy_of(place, number, name);
+    g_assert_cmpint(lstat(path, &info), ==, 0);
+    return info.st_ino;
+}
+
+static void
+test_copies(Place *place, const void *data)
+{
+    write_everything(place);
+    await_tick();
+    keep(place, 1);
+    await_tick();
+    put(place, true, "changed", "newer");
+    keep(place, 2);
+    g_assert_cmpuint(inode_of(place, 1, "replaced"), ==, inode_of(place, 2, "replaced"));
+    g_assert_cmpuint(inode_of(place, 1, "changed"), !=, inode_of(place, 2, "changed"));
+    unsigned n_commits;
+    GError *error = NULL;
+    ipb_autofd copy = ipb_copies_open(place->layer, 1, &n_commits, &error);
+    g_assert_no_error(error);
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list_copy(place->layer, copy);
+    g_autofree char *text = describe(changes);
+    g_assert_cmpstr(text, ==, EVERYTHING);
+    ipb_layer_drop(place->layer, 1);
+    ipb_layer_drop(place->layer, 1);
+    g_autofree char *first = copy_of(place, 1, "");
+    g_assert_false(g_file_test(first, G_FILE_TEST_EXISTS));
+    g_assert_cmpint(ipb_copies_open(place->layer, 1, &n_commits, &error), ==, -1);
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND);
+    g_clear_error(&error);
+    g_assert_false(ipb_layer_restore(place->layer, 2, -1, NULL, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID);
+    g_clear_error(&error);
+    g_assert_false(ipb_layer_keep(place->layer, 2, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM);
+    g_error_free(error);
+}
+
+/* A file that takes up @size bytes, without writing them. */
+static void
+put_large(const Place *place, const char *name, off_t size)
+{
+    g_autofree char *path = path_of(place, true, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(posix_fallocate(fd, 0, size), ==, 0);
+    close(fd);
+}
+
+/* What exceeds the bounds is refused, and leaves no part of a copy. What is dropped counts no more,
+ * and what copies share counts once. */
+static void
+test_bounds_of_copies(Place *place, const void *data)
+{
+    g_autoptr(GError) error = NULL, many = NULL;
+    g_autofree char *sparse = path_of(place, true, "sparse");
+    put(place, true, "sparse", "");
+    g_assert_cmpint(truncate(sparse, (off_t) 1 << 40), ==, 0);
+    put_large(place, "large", (off_t) 1 << 30);
+    put_large(place, "more", 1 << 20);
+    g_assert_false(ipb_layer_keep(place->layer, 1, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
+    g_assert_nonnull(strstr(error->message, "1024 MiB are allowed in one"));
+    g_autofree char *path = path_of(place, true, "large"), *first = copy_of(place, 1, "");
+    g_assert_false(g_file_test(first, G_FILE_TEST_EXISTS));
+    g_assert_cmpint(unlink(path), ==, 0);
+    await_tick();
+    for (unsigned i = 1; i <= 19; i++) {
+        keep(place, i);
+        await_tick();
+    }
+    g_assert_cmpuint(inode_of(place, 2, "more"), ==, inode_of(place, 19, "more"));
+    for (unsigned i = 0; i < 20000; i++) {
+        g_autofree char *name = g_strdup_printf("n%u", i);
+        g_autofree char *empty = path_of(place, true, name);
+        int fd = open(empty, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        g_assert_cmpint(fd, >=, 0);
+        close(fd);
+    }
+    g_assert_false(ipb_layer_keep(place->layer, 20, &many));
+    g_assert_error(many, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
+    g_assert_nonnull(strstr(many->message, "20000 files"));
+    for (unsigned i = 0; i < 2; i++) {
+        g_autofree char *name = g_strdup_printf("n%u", i);
+        g_autofree char *empty = path_of(place, true, name);
+        g_assert_cmpint(unlink(empty), ==, 0);
+    }
+    for (unsigned i = 21; i <= 40; i++) {
+        g_autoptr(GError) full = NULL;
+        bool ok = ipb_layer_keep(place->layer, i, &full);
+        g_assert_true(ok == (i < 40)); /* 400,000 in all */
+        if (!ok)
+            g_assert_error(full, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT);
+    }
+    ipb_layer_drop(place->layer, 21);
+    keep(place, 41);
+}
+
+/* --- restores --------------------------------------------------------------------------------- */
+
+static void
+write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(write(fd, text, strlen(text)), ==, (ssize_t) strlen(text));
+    close(fd);
+}
+
+/* In a child: mounts the overlay, as a sandbox does. Returns the workspace as code sees it. */
+static int
+mount_overlay(const Place *place, IpbLayerUser *ret_user)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    bool is_root = uid == 0;
+    g_assert_cmpint(unshare(CLONE_NEWNS | (is_root ? 0 : CLONE_NEWUSER)), ==, 0);
+    if (!is_root) {
+        g_autofree char *uids = g_strdup_printf("%u %u 1", uid, uid);
+        g_autofree char *gids = g_strdup_printf("%u %u 1", gid, gid);
+        write_file("/proc/self/setgroups", "deny");
+        write_file("/proc/self/uid_map", uids);
+        write_file("/proc/self/gid_map", gids);
+    }
+    g_autofree char *merged = g_build_filename(place->top, "merged", NULL);
+    g_autofree char *options =
+        g_strdup_printf("userxattr,lowerdir=%s,upperdir=%s/upper,"
+                        "workdir=%s/work",
+                        place->workspace, place->directory, place->directory);
+    g_assert_cmpint(g_mkdir_with_parents(merged, 0755), ==, 0);
+    g_assert_cmpint(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), ==, 0);
+    g_assert_cmpint(mount("overlay", merged, "overlay", 0, options), ==, 0);
+    *ret_user = (IpbLayerUser){uid, gid};
+    g_assert_cmpint(chdir(merged), ==, 0);
+    return open(merged, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void
+put_here(const char *name, const char *text)
+{
+    g_autofree char *parent = g_path_get_dirname(name);
+    g_assert_cmpint(g_mkdir_with_parents(parent, 0755), ==, 0);
+    g_assert_true(g_file_set_contents(name, text, -1, NULL));
+}
+
+static void
+change_inside(void)
+{
+    put_here("changed", "later");
+    put_here("kept", "changed now");
+    ipb_file_remove_tree("added", NULL);
+    put_here("added", "a file now");
+    ipb_file_remove_tree("replaced", NULL);
+    put_here("replaced/again/deep", "deep");
+    put_here("removed", "back");
+    put_here("folder/a", "A");
+    g_assert_cmpint(unlink("link"), ==, 0);
+    g_assert_cmpint(link("folder/a", "link"), ==, 0);
+}
+
+#define LATER                                                                                      \
+    "-replaced/x +replaced/again/ +added ~changed ~folder/a ~folder/b ~kept +link "                \
+    "~removed +replaced/again/deep"
+
+static void
+check_layer(const Place *place, const char *wanted)
+{
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place->layer, NULL);
+    g_autofree char *text = describe(changes);
+    g_assert_cmpstr(text, ==, wanted);
+}
+
+static void
+check_in_layer(const Place *place, const char *name, const char *wanted)
+{
+    g_autofree char *path = path_of(place, true, name), *text = NULL;
+    g_file_get_contents(path, &text, NULL, NULL);
+    g_assert_cmpstr(text, ==, wanted);
+}
+
+typedef enum { KILLED_KEEP, KILLED_RESTORE, KILLED_DROP } KilledStep;
+
+/* Does one step in a child, which is killed before its system call number @n_calls in that. */
+static bool
+copy_and_kill(const Place *place, KilledStep step, unsigned n_calls)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        GError *error = NULL;
+        IpbLayerUser user;
+        int inside = mount_overlay(place, &user);
+        IpbLayer *layer = ipb_layer_open(place->directory, &error);
+        g_assert_no_error(error);
+        if (step != KILLED_KEEP)
+            g_assert_true(ipb_layer_keep(layer, 1, &error));
+        change_inside();
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        raise(SIGSTOP);
+        if (step == KILLED_KEEP)
+            ipb_layer_keep(layer, 1, &error);
+        else if (step == KILLED_RESTORE)
+            ipb_layer_restore(layer, 1, inside, &user, &error);
+        else
+            ipb_layer_drop(layer, 1);
+        _exit(error == NULL ? 0 : 1);
+    }
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_true(WIFSTOPPED(status));
+    for (unsigned i = 0; i < 2 * n_calls; i++) {
+        g_assert_cmpint(ptrace(PTRACE_SYSCALL, child, NULL, NULL), ==, 0);
+        g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+        if (!WIFSTOPPED(status)) {
+            g_assert_true(WIFEXITED(status));
+            g_assert_cmpint(WEXITSTATUS(status), ==, 0);
+            return true;
+        }
+    }
+    kill(child, SIGKILL);
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    return false;
+}
+
+/* Whatever the step, the layer that is left has the files before it, or those after it, and no
+ * copies. */
+static void
+check_killed(KilledStep step, unsigned stride, unsigned least)
+{
+    bool has_ended = false;
+    unsigned n_restored = 0, n_before = 0;
+    for (unsigned n_calls = 1; !has_ended; n_calls += stride) {
+        Place place;
+        GError *error = NULL;
+        g_assert_cmpuint(n_calls, <, 10000);
+        begin(&place, NULL);
+        write_everything(&place);
+        ipb_layer_close(place.layer, false);
+        has_ended = copy_and_kill(&place, step, n_calls);
+        place.layer = ipb_layer_open(place.directory, &error);
+        g_assert_no_error(error);
+        g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place.layer, NULL);
+        bool is_restored = find(changes, "kept") == NULL;
+        g_assert_true(!has_ended || is_restored == (step == KILLED_RESTORE));
+        check_layer(&place, is_restored ? EVERYTHING : LATER);
+        check_in_layer(&place, "changed", is_restored ? "new" : "later");
+        check_in_layer(&place, "folder/b", "B");
+        g_autofree char *copies = copy_of(&place, 1, "");
+        g_assert_false(g_file_test(copies, G_FILE_TEST_EXISTS));
+        n_restored += is_restored;
+        n_before += !is_restored;
+        end(&place, NULL);
+    }
+    g_assert_cmpuint(step == KILLED_RESTORE ? n_restored : n_before, >, least);
+}
+
+static void
+test_kills_of_copies(void)
+{
+    check_killed(KILLED_KEEP, 7, 5);
+    check_killed(KILLED_RESTORE, 7, 20);
+    check_killed(KILLED_DROP, 7, 3);
+}
+
+/* The process that finishes a restore is killed, too, as often as one likes. */
+static void
+test_kills_of_recovery(void)
+{
+    static const char *const SKIPPED[] = {"changed", NULL};
+    bool has_ended = false;
+    for (unsigned n_calls = 1; !has_ended; n_calls += 3) {
+        Place place;
+        GError *error = NULL;
+        int status;
+        begin(&place, NULL);
+        write_everything(&place);
+        keep(&place, 7);
+        put(&place, true, "later", "later");
+        g_assert_true(ipb_copies_begin_restore(place.layer, 7, SKIPPED, &error));
+        /* As a kill leaves it: copies stay. */
+        ipb_fd_close(&place.layer->lock_fd);
+        for (unsigned again = 0; again < 2 && !has_ended; again++) {
+            pid_t child = fork();
+            if (child == 0) {
+                ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+                raise(SIGSTOP);
+                _exit(ipb_layer_open(place.directory, &error) != NULL ? 0 : 1);
+            }
+            g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+            for (unsigned i = 0; i < 2 * n_calls && WIFSTOPPED(status); i++) {
+                g_assert_cmpint(ptrace(PTRACE_SYSCALL, child, NULL, NULL), ==, 0);
+                g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+            }
+            has_ended = WIFEXITED(status);
+            g_assert_true(!has_ended || WEXITSTATUS(status) == 0);
+            if (!has_ended) {
+                kill(child, SIGKILL);
+                g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+            }
+        }
+        IpbLayer *left = ipb_layer_open(place.directory, &error);
+        g_assert_no_error(error);
+        ipb_layer_close(place.layer, false);
+        place.layer = left;
+        check_in_layer(&place, "later", NULL);
+        check_in_layer(&place, "changed", NULL); /* skipped: it was committed */
+        check_in_layer(&place, "replaced", "a file now");
+        g_autofree char *mark = g_build_filename(place.directory, "restoring", NULL);
+        g_autofree char *copies = g_build_filename(place.directory, "copies", NULL);
+        g_assert_false(g_file_test(mark, G_FILE_TEST_EXISTS));
+        g_assert_false(g_file_test(copies, G_FILE_TEST_EXISTS));
+        end(&place, NULL);
+    }
+}
+
 /* One process has a layer at a time. */
 static void
 test_lock(Place *place, const void *data)
@@ -718,6 +1056,10 @@ main(int argc, char **argv)
     ADD("discard", test_discard);
     ADD("empty", test_empty);
     ADD("lock", test_lock);
+    ADD("copies", test_copies);
+    ADD("bounds-of-copies", test_bounds_of_copies);
     g_test_add_func("/layer/kills", test_kills);
+    g_test_add_func("/layer/kills-of-copies", test_kills_of_copies);
+    g_test_add_func("/layer/kills-of-recovery", test_kills_of_recovery);
     return g_test_run();
 }

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <linux/fs.h>
@@ -19,6 +21,7 @@
 #include "base/file.h"
 
 #define COPY_BYTES ((size_t) 128 << 10)
+#define OPAQUE "user.overlay.opaque"
 
 #define RESOLVE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
@@ -99,6 +102,19 @@ ipb_layer_files_unpack_stamp(GVariant *value)
     g_variant_get(value, IPB_LAYER_STAMP_TYPE, &exists, &mode, &inode, &size, &changed_ns);
     g_variant_unref(value);
     return (IpbFileStamp){exists, (uint32_t) mode, inode, size, changed_ns};
+}
+
+bool
+ipb_layer_files_is_whiteout(const struct stat *info)
+{
+    return S_ISCHR(info->st_mode) && info->st_rdev == makedev(0, 0);
+}
+
+bool
+ipb_layer_files_is_opaque(int directory)
+{
+    char value[2] = "";
+    return fgetxattr(directory, IPB_LAYER_OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
 }
 
 IpbNameKind
@@ -390,8 +406,8 @@ keep_chosen(IpbLayerChanges *changes, const char *const *paths, bool has_parents
 }
 
 bool
-ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
-                       GError **error)
+ipb_layer_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
+                 GError **error)
 {
     if (!are_all_found(changes, paths, error))
         return false;

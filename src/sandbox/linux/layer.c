@@ -9,6 +9,7 @@
  * - committed: what both sides had when a path was committed
  * - upper, work: of the overlay; what is in them is hostile
  * - commit: what is frozen, and the journal of a commit
+ * - copies: those of checkpoints; see layer-copies.h
  *
  * Overlayfs marks what was removed by a device 0:0, and a directory that hides the one below by an
  * attribute. Code inside can make neither.
@@ -21,14 +22,12 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/sysmacros.h>
-#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "sandbox/linux/layer-files.h"
+#include "sandbox/linux/layer-copies.h"
 
 #define MAX_STARTS 100000
 #define MAX_STATE_BYTES ((size_t) 64 << 20)
@@ -36,7 +35,6 @@
  * second is for a look that asks only whether something has changed, which the loop waits for. */
 #define MAX_COMPARED_BYTES (UINT64_C(4) << 30)
 #define MAX_COMPARED_BYTES_BRIEF (UINT64_C(4) << 20)
-#define OPAQUE "user.overlay.opaque"
 
 #define LOCK_FILE "lock"
 #define WORKSPACE_FILE "workspace"
@@ -134,18 +132,11 @@ read_committed(IpbLayer *layer)
     for (gsize i = 0; i < g_variant_n_children(value); i++) {
         g_autoptr(GVariant) row = g_variant_get_child_value(value, i);
         g_autoptr(GVariant) path = g_variant_get_child_value(row, 0);
-        IpbCommitted *committed = g_new(IpbCommitted, 1);
+        IpbCommitted *committed = g_new0(IpbCommitted, 1);
         committed->real = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 1));
         committed->written = ipb_layer_files_unpack_stamp(g_variant_get_child_value(row, 2));
         g_hash_table_insert(layer->committed, g_strdup(g_variant_get_bytestring(path)), committed);
     }
-}
-
-/* What overlayfs makes where something was removed. */
-static bool
-is_whiteout(const struct stat *info)
-{
-    return S_ISCHR(info->st_mode) && info->st_rdev == makedev(0, 0);
 }
 
 /* --- opening and closing ---------------------------------------------------------------------- */
@@ -243,7 +234,7 @@ ipb_layer_open(const char *directory, GError **error)
     g_autofree char *file = file_of(layer, WORKSPACE_FILE);
     size_t size;
     if (ipb_file_read(file, PATH_MAX, &layer->workspace, &size, error) &&
-        open_sides(layer, error)) {
+        ipb_copies_recover(layer, error) && open_sides(layer, error)) {
         read_starts(layer);
         read_committed(layer);
         return layer;
@@ -252,15 +243,26 @@ ipb_layer_open(const char *directory, GError **error)
     return NULL;
 }
 
+/* Overlayfs leaves a directory without any rights, which may have a device 0:0 in it. */
+static void
+open_work(const IpbLayer *layer)
+{
+    ipb_autofd work = openat(layer->directory_fd, IPB_LAYER_WORK "/work",
+                             O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char path[64];
+    g_snprintf(path, sizeof path, "/proc/self/fd/%d", work);
+    if (work >= 0)
+        chmod(path, 0700);
+}
+
 void
 ipb_layer_close(IpbLayer *layer, bool is_removed)
 {
     if (layer == NULL)
         return;
-    /* Overlayfs leaves a directory without any rights, which is empty. */
+    ipb_copies_free(layer);
     if (is_removed) {
-        g_autofree char *work = g_build_filename(layer->directory, IPB_LAYER_WORK, "work", NULL);
-        rmdir(work);
+        open_work(layer);
         ipb_file_remove_tree(layer->directory, NULL);
     } else if (layer->is_frozen) {
         ipb_layer_thaw(layer);
@@ -312,7 +314,7 @@ ipb_layer_prune(IpbLayer *layer)
             continue;
         IpbFileStamp now = ipb_layer_files_stamp_of(&info);
         if (committed->written.exists ? ipb_layer_files_are_equal(&committed->written, &now)
-                                      : is_whiteout(&info))
+                                      : ipb_layer_files_is_whiteout(&info))
             unlinkat(parent, name, 0);
     }
 }
@@ -523,13 +525,6 @@ is_same_link(int lower, int upper, const char *name)
 
 static void look_at(Look *look, int lower, int upper, const char *path, unsigned depth);
 
-static bool
-is_opaque(int directory)
-{
-    char value[2] = "";
-    return fgetxattr(directory, OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
-}
-
 /* What an opaque directory hides was removed, unless something new has its name. */
 static void
 add_hidden(Look *look, int lower, int upper, const char *path, int64_t since, unsigned depth)
@@ -571,7 +566,7 @@ look_into(Look *look, int lower, int upper, const char *name, const char *path,
             change->problem = g_strdup_printf("what is in it cannot be read: %s", why);
         return;
     }
-    if (inner_lower >= 0 && is_opaque(inner_upper))
+    if (inner_lower >= 0 && ipb_layer_files_is_opaque(inner_upper))
         add_hidden(look, inner_lower, inner_upper, path, since, depth);
     look_at(look, inner_lower, inner_upper, path, depth + 1);
 }
@@ -585,7 +580,7 @@ look_at_entry(Look *look, int lower, int upper, const char *name, const char *pa
     IpbFileStamp written = ipb_layer_files_stamp_of(&info);
     IpbFileStamp base = lower >= 0 ? ipb_layer_files_stamp(lower, name) : (IpbFileStamp){0};
     int64_t since = find_since(look->layer, upper, name);
-    if (is_whiteout(&info)) {
+    if (ipb_layer_files_is_whiteout(&info)) {
         if (lower >= 0)
             add_removed(look, lower, name, path, since, depth);
         return;
@@ -638,7 +633,7 @@ look_at(Look *look, int lower, int upper, const char *path, unsigned depth)
 }
 
 static IpbLayerChanges *
-examine(IpbLayer *layer, const IpbSandboxPlan *plan, bool is_brief)
+examine(IpbLayer *layer, const IpbSandboxPlan *plan, int upper, bool is_brief)
 {
     Look look = {
         .layer = layer,
@@ -648,7 +643,7 @@ examine(IpbLayer *layer, const IpbSandboxPlan *plan, bool is_brief)
         .directories = g_ptr_array_new(),
         .others = g_ptr_array_new(),
     };
-    look_at(&look, layer->workspace_fd, layer->upper_fd, "", 1);
+    look_at(&look, layer->workspace_fd, upper, "", 1);
     IpbLayerChanges *changes = g_new0(IpbLayerChanges, 1);
     changes->changes = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_layer_change_free);
     changes->cut = look.cut;
@@ -662,7 +657,13 @@ examine(IpbLayer *layer, const IpbSandboxPlan *plan, bool is_brief)
 IpbLayerChanges *
 ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan)
 {
-    return examine(layer, plan, /* is_brief= */ false);
+    return examine(layer, plan, layer->upper_fd, /* is_brief= */ false);
+}
+
+IpbLayerChanges *
+ipb_layer_list_copy(IpbLayer *layer, int upper)
+{
+    return examine(layer, NULL, upper, /* is_brief= */ false);
 }
 
 bool
@@ -670,7 +671,8 @@ ipb_layer_is_empty(IpbLayer *layer)
 {
     if (ipb_layer_is_interrupted(layer))
         return false;
-    g_autoptr(IpbLayerChanges) changes = examine(layer, NULL, /* is_brief= */ true);
+    g_autoptr(IpbLayerChanges) changes =
+        examine(layer, NULL, layer->upper_fd, /* is_brief= */ true);
     return changes->changes->len == 0 && changes->cut == NULL;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "serve/rpc/cell-answer.h"
+#include "serve/rpc/commands.h"
 #include "serve/rpc/questions.h"
 #include "serve/rpc/session-ports.h"
 #include "serve/rpc/tool-calls.h"
@@ -672,6 +673,41 @@ session_install(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         ipb_rpc_pending_fail(pending, error);
 }
 
+/* --- commands --------------------------------------------------------------------------------- */
+
+static void
+on_command_end(const IpbCommandResult *result, const GError *error, void *data)
+{
+    if (error != NULL)
+        ipb_rpc_pending_fail(data, error);
+    else
+        ipb_rpc_pending_reply(data, ipb_rpc_command_write(result));
+}
+
+static void
+cancel_command(IpbRpcPending *pending)
+{
+    const Session *session = pending->owner;
+    ipb_session_cancel_command(session->core, pending->number);
+}
+
+static void
+session_run_command(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    g_auto(IpbRpcCommand) command = {0};
+    ipb_rpc_command_read(&command, params);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    pending->cancel = cancel_command;
+    pending->number =
+        ipb_session_run_command(session->core, &command.options, on_command_end, pending, &error);
+    if (pending->number == 0)
+        ipb_rpc_pending_fail(pending, error);
+}
+
 /* --- saved variables -------------------------------------------------------------------------- */
 
 static void
@@ -738,7 +774,7 @@ on_changes(const IpbStagedResult *result, const GError *error, void *data)
         return;
     }
     IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_staged_result_write(result, writer);
+    ipb_staged_result_write(result, IPB_STAGED_MAX_SHOWN, writer);
     ipb_rpc_pending_reply(data, writer);
 }
 
@@ -1046,6 +1082,7 @@ const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
     {"session.open", session_open},
     {"session.start", session_start},
     {"session.execute", session_execute, .cancel_mode = IPB_RPC_CANCEL_BEGINS},
+    {"session.run_command", session_run_command},
     {"session.answer_input", session_answer_input, .takes_notifications = true},
     {"session.interrupt", session_interrupt},
     {"session.pause", session_pause, .takes_notifications = true},

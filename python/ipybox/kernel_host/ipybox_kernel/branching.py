@@ -134,10 +134,40 @@ class Brancher:
 # Reasons to refuse
 
 
-def find_reasons() -> list[str]:
-    """Why a branch would hang, or would lose work, without an error."""
+def find_reasons(files: str | None) -> list[str]:
+    """Why a branch would hang, or would lose work, without an error.
+
+    @files: the directory whose files are restored with the branch, if it is a checkpoint.
+    """
     reasons = [*_busy_threads(), *_hanging_threads(), *_devices()]
+    if files is not None:
+        reasons += _files_in_use(files)
     return [_clip(reason) for reason in reasons[:MAX_TEXTS]]
+
+
+def _files_in_use(directory: str) -> Iterator[str]:
+    """What a restored kernel would continue to write, although the file is another one then."""
+    start = directory.rstrip("/") + "/"
+    for target in sorted({t for fd, t in _descriptors() if t.startswith(start) and _writes(fd)}):
+        yield f"the file {target[len(start) :]} is open for writing: close it first"
+    for path in sorted(_shared_maps()):
+        if path.startswith(start):
+            yield f"the file {path[len(start) :]} is mapped as shared: close the mapping first"
+
+
+def _writes(fd: int) -> bool:
+    try:
+        flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    except OSError:
+        return False
+    return flags & os.O_ACCMODE != os.O_RDONLY and not flags & os.O_PATH and _is_file(fd)
+
+
+def _shared_maps() -> set[str]:
+    """Files that are mapped as shared, for writing. A map needs no descriptor."""
+    with open("/proc/self/maps", errors="surrogateescape") as file:
+        fields = [line.rstrip("\n").split(maxsplit=5) for line in file]
+    return {each[5] for each in fields if len(each) == 6 and each[1] == "rw-s"}
 
 
 def _busy_threads() -> Iterator[str]:

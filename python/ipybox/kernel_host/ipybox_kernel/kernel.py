@@ -332,7 +332,7 @@ class Kernel:
             os.environ[TOOL_TOKEN] = message["token"]
             self._environment = {**self._environment, TOOL_TOKEN: message["token"]}
         try:
-            reply["warnings"] = self._check_branch(fds, is_parked)
+            reply["warnings"] = self._check_branch(fds, is_parked, message.get("files"))
             pid = self._fork_branch(fds, is_parked)
             if pid == 0:
                 return
@@ -345,7 +345,7 @@ class Kernel:
             os.close(fd)
         self._output.send(wire.BRANCHED, reply)
 
-    def _check_branch(self, fds: list[int], is_parked: bool) -> list[str]:
+    def _check_branch(self, fds: list[int], is_parked: bool, files: str | None) -> list[str]:
         """Returns warnings."""
         if self._forked.brancher is None:
             raise branching.Refused(["the installation lacks the library ipybox-enter.so"])
@@ -355,7 +355,8 @@ class Kernel:
         if self._forked.parent is None and is_deepest and not is_parked:
             depth = branching.MAX_DEPTH_IN_SANDBOX
             raise branching.Refused([f"in a sandbox branches can be {depth} deep, as this one is"])
-        reasons = branching.find_reasons()
+        path = os.fsdecode(bytes.fromhex(files)) if files is not None else None
+        reasons = branching.find_reasons(path)
         if reasons:
             raise branching.Refused(reasons)
         return branching.find_warnings({*fds, *self._forked.links.fds()}, self._loop)
