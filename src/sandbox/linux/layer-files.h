@@ -54,6 +54,11 @@ bool ipb_layer_files_copy(int from, int to, uint64_t size);
 /* What overlayfs makes where something was removed. */
 bool ipb_layer_files_is_whiteout(const struct stat *info);
 bool ipb_layer_files_is_opaque(int directory);
+/* Was @path, which was committed, removed from @upper without a mark? Overlayfs makes none in a
+ * directory that was only in the upper layer when it was mounted, as before a commit. Then
+ * *ret_upper and *ret_lower are its directories on both sides; the caller closes them. */
+bool ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
+                                 const IpbCommitted *committed, int *ret_upper, int *ret_lower);
 /* Do two files have the same @size bytes? False also if they cannot be read. */
 bool ipb_layer_files_have_same_bytes(int a, int b, uint64_t size);
 /* What a symbolic link says; NULL with errno. The caller frees it. */
