@@ -2,7 +2,9 @@
 """Random programs of cells, forks, checkpoints, restores, undos, resets and deaths against a model.
 
 In a staged session they write files, commit and discard them, too, and the model has these files.
-There, sessions are not forked. A few programs run in each test; with IPYBOX_TEST_HOURS (a number, such as 1) others run for so
+There, sessions are not forked.
+
+A few programs run in each test; with IPYBOX_TEST_HOURS (a number, such as 1) others run for so
 long.
 """
 

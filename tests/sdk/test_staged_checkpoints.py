@@ -305,3 +305,28 @@ async def test_killed_core(files: Path, home: harness.Place) -> None:
     assert list((layer / "copies").iterdir())
     left = harness.processes_left(processes)
     assert not left, "\n".join(left)
+
+
+async def test_removed_after_a_commit(files: Path) -> None:
+    """A file in a directory that the session has made, and that was committed: no mark in the layer
+    says that it was removed later."""
+    async with staged() as executor:
+        await executor.execute(
+            "import os; os.makedirs('new/deep'); open('new/deep/x', 'w').close()"
+        )
+        await executor.execute("open('new/y', 'w').close()")
+        await executor.commit()
+        checkpoint = await executor.checkpoint()
+        await executor.execute("os.remove('new/deep/x'); os.rmdir('new/deep'); os.remove('new/y')")
+        removed = ["new/deep", "new/deep/x", "new/y"]
+        assert sorted(each.path for each in (await executor.changes()).changes) == removed
+        later = await executor.checkpoint()
+        await checkpoint.restore()
+        assert (await executor.changes()).total == 0
+        assert await text(executor, "os.listdir('new/deep')") == "['x']"
+        await later.restore()
+        assert sorted(each.path for each in (await executor.changes()).changes) == removed
+        await executor.reset()
+        assert await text(executor, "import os; os.listdir('new')") == "[]"
+        await executor.commit()
+        assert os.listdir(files / "new") == []

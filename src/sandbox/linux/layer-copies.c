@@ -236,6 +236,20 @@ make_copies(IpbLayer *layer)
     return copies;
 }
 
+/* A copy is not mounted, so it can have the marks that the upper layer lacks. */
+static void
+add_marks(const IpbLayer *layer, int to)
+{
+    GHashTableIter iter;
+    void *path, *committed;
+    g_hash_table_iter_init(&iter, layer->committed);
+    while (g_hash_table_iter_next(&iter, &path, &committed)) {
+        ipb_autofd upper = -1, lower = -1;
+        if (ipb_layer_files_is_unmarked(layer, to, path, committed, &upper, &lower))
+            mknodat(upper, strrchr(path, '/') + 1, S_IFCHR, 0);
+    }
+}
+
 static bool
 make_copy(IpbLayer *layer, Copy *copy, int to, GError **error)
 {
@@ -248,6 +262,7 @@ make_copy(IpbLayer *layer, Copy *copy, int to, GError **error)
     IpbCopies *copies = copy->copies;
     if (!copy_entries(copy, layer->upper_fd, to, "", 1, error))
         return false;
+    add_marks(layer, to);
     g_hash_table_unref(copies->stamps);
     copies->stamps = g_steal_pointer(&copy->stamps);
     copies->settled_ns = ipb_layer_files_stamp_of(&made).changed_ns;

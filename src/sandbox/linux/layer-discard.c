@@ -90,6 +90,19 @@ remove_at(const IpbLayer *layer, const char *path)
         ipb_file_remove_tree_at(parent, name);
 }
 
+/* What was removed without a mark is not missed any more. */
+static void
+forget_removed(IpbLayer *layer, const GPtrArray *changes)
+{
+    for (guint i = 0; i < changes->len; i++) {
+        const IpbLayerChange *change = g_ptr_array_index(changes, i);
+        IpbCommitted *committed = g_hash_table_lookup(layer->committed, change->path);
+        if (committed != NULL && change->kind == IPB_CHANGE_REMOVED)
+            committed->written = (IpbFileStamp){0};
+    }
+    ipb_layer_save_committed(layer, NULL);
+}
+
 /* What is still a change afterwards belongs to a directory that was removed or replaced as a
  * whole. */
 static void
@@ -99,6 +112,7 @@ undo_in_layer(IpbLayer *layer, const char *const *paths, GPtrArray *changes)
         remove_all(layer);
     for (; paths != NULL && *paths != NULL; paths++)
         remove_at(layer, *paths);
+    forget_removed(layer, changes);
     g_autoptr(IpbLayerChanges) left = ipb_layer_list(layer, NULL);
     g_autoptr(GHashTable) still = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < left->changes->len; i++)

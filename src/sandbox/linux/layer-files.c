@@ -117,6 +117,26 @@ ipb_layer_files_is_opaque(int directory)
     return fgetxattr(directory, IPB_LAYER_OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
 }
 
+bool
+ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
+                            const IpbCommitted *committed, int *ret_upper, int *ret_lower)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    g_autofree char *above = slash != NULL ? g_strndup(path, (size_t) (slash - path)) : NULL;
+    if (!committed->written.exists || above == NULL)
+        return false;
+    ipb_autofd in_upper = ipb_layer_files_open(upper, above, O_RDONLY | O_DIRECTORY);
+    ipb_autofd in_lower =
+        in_upper >= 0 ? ipb_layer_files_open(layer->workspace_fd, above, O_PATH | O_DIRECTORY) : -1;
+    if (in_lower < 0 || ipb_layer_files_is_opaque(in_upper) ||
+        ipb_layer_files_stamp(in_upper, name).exists ||
+        !ipb_layer_files_stamp(in_lower, name).exists)
+        return false;
+    *ret_upper = ipb_fd_steal(&in_upper);
+    *ret_lower = ipb_fd_steal(&in_lower);
+    return true;
+}
+
 IpbNameKind
 ipb_layer_files_kind(mode_t mode)
 {

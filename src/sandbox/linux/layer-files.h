@@ -53,6 +53,11 @@ IpbNameKind ipb_layer_files_kind(mode_t mode);
 bool ipb_layer_files_is_whiteout(const struct stat *info);
 /* A directory of the layer that hides the workspace's. */
 bool ipb_layer_files_is_opaque(int directory);
+/* Was @path, which was committed, removed from @upper without a mark? Overlayfs makes none in a
+ * directory that was only in the upper layer when it was mounted, as before a commit. Then
+ * *ret_upper and *ret_lower are its directories on both sides; the caller closes them. */
+bool ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
+                                 const IpbCommitted *committed, int *ret_upper, int *ret_lower);
 /* Copies @size bytes from @from, which may change at the same time, without writing holes. */
 bool ipb_layer_files_copy(int from, int to, uint64_t size);
 /* Do two files have the same @size bytes? False also if they cannot be read. */

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -298,6 +299,17 @@ ipb_layer_started(const IpbLayer *layer)
                : 0;
 }
 
+/* From now on overlayfs makes marks there, and needs those of before. */
+static bool
+mark_removed(const IpbLayer *layer, const char *path, const IpbCommitted *committed)
+{
+    ipb_autofd upper = -1, lower = -1;
+    if (!ipb_layer_files_is_unmarked(layer, layer->upper_fd, path, committed, &upper, &lower))
+        return false;
+    mknodat(upper, strrchr(path, '/') + 1, S_IFCHR, 0);
+    return true;
+}
+
 void
 ipb_layer_prune(IpbLayer *layer)
 {
@@ -305,9 +317,11 @@ ipb_layer_prune(IpbLayer *layer)
     void *path, *entry;
     g_hash_table_iter_init(&iter, layer->committed);
     while (g_hash_table_iter_next(&iter, &path, &entry)) {
-        const IpbCommitted *committed = entry;
+        IpbCommitted *committed = entry;
         const char *name;
         struct stat info;
+        if (mark_removed(layer, path, committed))
+            continue;
         ipb_autofd parent = ipb_layer_files_open_parent(layer->upper_fd, path, &name);
         if (parent < 0 || fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
             S_ISDIR(info.st_mode))
@@ -316,7 +330,10 @@ ipb_layer_prune(IpbLayer *layer)
         if (committed->written.exists ? ipb_layer_files_are_equal(&committed->written, &now)
                                       : ipb_layer_files_is_whiteout(&info))
             unlinkat(parent, name, 0);
+        if (!ipb_layer_files_stamp(parent, name).exists)
+            committed->written = (IpbFileStamp){0};
     }
+    ipb_layer_save_committed(layer, NULL);
 }
 
 /* --- looking ---------------------------------------------------------------------------------- */
@@ -629,6 +646,29 @@ look_at(Look *look, int lower, int upper, const char *path, unsigned depth)
     }
 }
 
+static int
+compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+/* What was removed without a mark. */
+static void
+add_unmarked(Look *look, int upper)
+{
+    guint n = 0;
+    g_autofree const char **paths =
+        (const char **) g_hash_table_get_keys_as_array(look->layer->committed, &n);
+    qsort(paths, n, sizeof *paths, compare_paths);
+    for (guint i = 0; i < n && !is_enough(look); i++) {
+        const char *path = paths[i];
+        const IpbCommitted *committed = g_hash_table_lookup(look->layer->committed, path);
+        ipb_autofd in_upper = -1, in_lower = -1;
+        if (ipb_layer_files_is_unmarked(look->layer, upper, path, committed, &in_upper, &in_lower))
+            add_removed(look, in_lower, strrchr(path, '/') + 1, path, 0, 1);
+    }
+}
+
 static IpbLayerChanges *
 examine(IpbLayer *layer, const IpbSandboxPlan *plan, int upper, bool is_brief)
 {
@@ -641,6 +681,7 @@ examine(IpbLayer *layer, const IpbSandboxPlan *plan, int upper, bool is_brief)
         .others = g_ptr_array_new(),
     };
     look_at(&look, layer->workspace_fd, upper, "", 1);
+    add_unmarked(&look, upper);
     IpbLayerChanges *changes = g_new0(IpbLayerChanges, 1);
     changes->changes = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_layer_change_free);
     changes->cut = look.cut;
