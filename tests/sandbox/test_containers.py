@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In a container that hides parts of /proc no sandbox can be made. The error and `ipybox doctor` say
-which options help. scripts/check-image tries real containers.
+"""In a container that hides parts of /proc no sandbox can be made. The error and `ipybox doctor`
+say which options help. scripts/check-image tries real containers.
 """
 
 from __future__ import annotations
