@@ -20,14 +20,18 @@ import resource
 import select
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 from mcp_http import Access, HttpSession, make_cell, make_request
+from processes import BenchmarkError
 
 # What it computes itself takes no processor from the server and from the client that measures: in
 # use, it would be on another machine.
 NICENESS = 10
 LARGE = 1 << 20
+# IPython keeps the text of each cell. The kernel that aborts leave should not grow for that reason.
+CELLS_OF_A_KERNEL = 1000
 # The server closes connections that are silent for five minutes.
 IDLE_S = 200
 # Each prints as fast as it can, a bit more than a client gets to see.
@@ -74,6 +78,16 @@ def slow(access: Access, count: int) -> int:
     return len(sockets)
 
 
+def reset(session: HttpSession) -> None:
+    """Waits until the server takes requests of this session again: too many wait for an answer."""
+    for _ in range(1000):
+        try:
+            return session.reset()
+        except BenchmarkError:
+            time.sleep(0.01)
+    session.reset()
+
+
 def abort(access: Access, count: int) -> int:
     session = HttpSession(access)
     session.initialize()
@@ -83,6 +97,8 @@ def abort(access: Access, count: int) -> int:
     done = 0
     while not is_over():
         done += 1
+        if done % CELLS_OF_A_KERNEL == 0:
+            reset(session)
         peer = connect(access)
         peer.sendall(make_request(access, session.id, make_cell(done, "1")))
         peer.close()

@@ -205,6 +205,13 @@ class HttpSession:
         self._number += 1
         return get_text(self.send(make_cell(self._number, code)), self._number)
 
+    def reset(self) -> None:
+        """A fresh kernel."""
+        self._number += 1
+        params = {"name": "reset", "arguments": {}}
+        message = {"jsonrpc": "2.0", "id": self._number, "method": "tools/call", "params": params}
+        get_text(self.send(message), self._number)
+
     def close(self) -> None:
         if self.id:
             self.send(None, "DELETE")

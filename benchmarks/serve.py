@@ -201,9 +201,12 @@ def main() -> int:
             os.environ["XDG_STATE_HOME"] = f"{name}/state"
             bench = Bench(options.build, options.python.absolute(), Path(name))
             try:
-                bench.begin(3 if options.quick else 40)
-                time.sleep(POOL * FILL_S)
+                # Before there are sessions: they live on without their client.
+                bench.session("none").close()
+                bench.session("pool").close()
+                time.sleep(2 * POOL * FILL_S)
                 memory = memory_mb(bench.servers["pool"].pid) - memory_mb(bench.servers["none"].pid)
+                bench.begin(3 if options.quick else 40)
                 bench.cells(20 if options.quick else 1000)
                 for kind, count in KINDS.items():
                     number = idle if kind == "idle" else count

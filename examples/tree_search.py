@@ -43,7 +43,8 @@ def combine(i, j, sign):
 class Search:
     def __init__(self, executor: CodeExecutor) -> None:
         self.executor = executor
-        self.n_restores = 0
+        # For each step that was tried: how many terms it left, and the text of the new one
+        self.tried: list[tuple[int, str]] = []
 
     async def run(self) -> str | None:
         """How to make 24 from the present state; None: it cannot be done."""
@@ -51,11 +52,11 @@ class Search:
         try:
             for step in eval((await self.executor.execute("steps()")).text or "[]"):
                 await checkpoint.restore()
-                self.n_restores += 1
                 result = await self.executor.execute(
                     f"try:\n    print(combine{step})\nexcept ZeroDivisionError:\n    print('0 0 0')"
                 )
                 left, value, text = (result.text or "").split(" ", 2)
+                self.tried.append((int(left), text))
                 if left == "1" and value == "24":
                     return text
                 if int(left) > 1 and (found := await self.run()):
@@ -71,7 +72,7 @@ async def main(numbers: list[str]) -> None:
         search = Search(executor)
         found = await search.run()
         print(f"{found} = 24" if found else "it cannot be done")
-        print(f"{search.n_restores} restores")
+        print(f"{len(search.tried)} restores")
 
 
 if __name__ == "__main__":

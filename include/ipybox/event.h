@@ -243,6 +243,28 @@ IPYBOX_EXPORT gboolean ipybox_result_is_truncated(const IpyboxResult *result);
 IPYBOX_EXPORT gboolean ipybox_result_is_undone(const IpyboxResult *result);
 
 /**
+ * @brief What the cell changed in a staged workspace.
+ *
+ * What a process or thread of an earlier cell wrote after that cell had ended counts to this cell.
+ * At most 100 changes are listed. What was in a directory that was removed is not listed. A
+ * directory that was replaced by a new one is "changed".
+ *
+ * @param result the result
+ * @return a JSON array of {"path": below the workspace, "kind": "added", "changed" or "removed",
+ *     "type": "file", "directory", "link" or "special"}, by path; NULL: the workspace is not
+ *     staged, or the cell did not run. Owned by the result
+ */
+IPYBOX_EXPORT const char *ipybox_result_get_changes(const IpyboxResult *result);
+
+/**
+ * @brief Why ipybox_result_get_changes() does not have all changes.
+ *
+ * @param result the result
+ * @return a text for people; NULL: it has all. Owned by the result
+ */
+IPYBOX_EXPORT const char *ipybox_result_get_changes_cut(const IpyboxResult *result);
+
+/**
  * @brief The images that the cell displayed.
  *
  * @param result the result

@@ -11,4 +11,5 @@
 #include <ipybox/runtime.h>
 #include <ipybox/server.h>
 #include <ipybox/session.h>
+#include <ipybox/tool-call.h>
 #include <ipybox/version.h>

@@ -27,6 +27,7 @@
 #include <ipybox/approval.h>
 #include <ipybox/event.h>
 #include <ipybox/runtime.h>
+#include <ipybox/tool-call.h>
 
 G_BEGIN_DECLS
 
@@ -56,6 +57,18 @@ typedef void (*IpyboxApprovalFunc)(IpyboxSession *session, IpyboxApproval *appro
  */
 typedef void (*IpyboxWithdrawnFunc)(IpyboxSession *session, IpyboxApproval *approval,
                                     gpointer user_data);
+
+/**
+ * @brief Runs a call of one of the program's own tools. Answer it now or later, see tool-call.h.
+ *
+ * To answer later, keep the call with ipybox_tool_call_ref().
+ *
+ * @param session the session whose code calls the tool
+ * @param call the call, which was approved; borrowed
+ * @param user_data of the session's options
+ */
+typedef void (*IpyboxToolCallFunc)(IpyboxSession *session, IpyboxToolCall *call,
+                                   gpointer user_data);
 
 /**
  * @brief Receives log lines of the session and of its MCP servers.
@@ -134,7 +147,7 @@ typedef struct {
     IpyboxWithdrawnFunc on_withdrawn;
     /** Called for each log line. */
     IpyboxLogFunc on_log;
-    /** For on_approval, on_withdrawn, on_log and on_event. */
+    /** For on_approval, on_withdrawn, on_log, on_event, on_tool_call and on_tool_cancelled. */
     gpointer user_data;
 
     /** In milliseconds; how long an MCP server may take to start. 0: 30,000. */
@@ -191,6 +204,16 @@ typedef struct {
     /** With #IPYBOX_WORKSPACE_STAGED: the directory in which it is kept. NULL: ipybox's state
      * directory. */
     const char *staging_dir;
+    /** Tools that the program itself runs, as a JSON object `{name: [tools]}`. A tool is an object
+     * as MCP describes tools: `name`, `inputSchema`, and optionally `description` and
+     * `outputSchema`. Code imports them from `mcptools.NAME`. At most 4 MiB, 64 names and 1000
+     * tools. Needs on_tool_call. NULL: none. */
+    const char *application_tools;
+    /** Runs their calls, after the approval. */
+    IpyboxToolCallFunc on_tool_call;
+    /** Called when a call that the program keeps needs no answer any more, because its cell or its
+     * session has ended. May be NULL. */
+    IpyboxToolCallFunc on_tool_cancelled;
 } IpyboxSessionOptions;
 
 /* clang-format off */
@@ -207,7 +230,8 @@ typedef struct {
         /* limits */ NULL, /* approve_shell_cmds */ FALSE, /* require_shell_escape */ FALSE,       \
         /* kernel_init_timeout_ms */ 0, /* allowed_servers */ NULL, /* on_event */ NULL,        \
         /* record */ NULL, /* undo */ 0, /* workspace_mode */ IPYBOX_WORKSPACE_LIVE,               \
-        /* staging_dir */ NULL                                                                     \
+        /* staging_dir */ NULL, /* application_tools */ NULL, /* on_tool_call */ NULL,             \
+        /* on_tool_cancelled */ NULL                                                               \
     }
 /* clang-format on */
 

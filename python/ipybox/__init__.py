@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .code_exec import Checkpoint, CodeExecutor
-    from .files import Transfer
+    from .commands import CommandResult, CommandTimeout
+    from .files import Transfer, TransferLimitError
     from .inputs import InputRequest
     from .kernel_host.stub.ipybox.tool_exec.content import Content, ToolText
     from .kernel_mgr.client import KernelClient
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
         SessionExpiredError,
     )
     from .results import (
+        CallRefusedError,
+        CellChange,
         Change,
         Changes,
         CodeExecutionChunk,
@@ -42,9 +45,12 @@ if TYPE_CHECKING:
         CodeExecutionResult,
         CodeExecutionTimeout,
         DisplayData,
+        KernelLostError,
         LateOutput,
+        LimitExceededError,
         Variables,
     )
+    from .session_files import FileEntry
     from .tool_exec.approval.client import ApprovalClient, ApprovalRequest
     from .tool_exec.approval.server import ApprovalChannel
     from .tool_exec.client import (
@@ -56,6 +62,7 @@ if TYPE_CHECKING:
         ToolRunnerError,
     )
     from .tool_exec.server import ToolServer
+    from .tools import Tool
 
 __all__ = [
     "ApprovalChannel",
@@ -64,6 +71,8 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequestor",
     "ApprovalTimeoutError",
+    "CallRefusedError",
+    "CellChange",
     "Change",
     "Changes",
     "Checkpoint",
@@ -72,24 +81,31 @@ __all__ = [
     "CodeExecutionResult",
     "CodeExecutionTimeout",
     "CodeExecutor",
+    "CommandResult",
+    "CommandTimeout",
     "Content",
     "DisplayData",
     "ExecutorPool",
+    "FileEntry",
     "InputRequest",
     "KernelClient",
     "KernelGateway",
+    "KernelLostError",
     "LateOutput",
+    "LimitExceededError",
     "MCPClient",
     "PoolClosedError",
     "PoolFullError",
     "PoolStatistics",
     "ResultError",
     "SessionExpiredError",
+    "Tool",
     "ToolRunner",
     "ToolRunnerError",
     "ToolServer",
     "ToolText",
     "Transfer",
+    "TransferLimitError",
     "Variables",
     "generate_mcp_sources",
 ]
@@ -101,6 +117,8 @@ _MODULES = {
     "ApprovalRequest": "tool_exec.approval.client",
     "ApprovalRequestor": "tool_exec.client",
     "ApprovalTimeoutError": "tool_exec.client",
+    "CallRefusedError": "results",
+    "CellChange": "results",
     "Change": "results",
     "Changes": "results",
     "Checkpoint": "code_exec",
@@ -109,24 +127,31 @@ _MODULES = {
     "CodeExecutionResult": "results",
     "CodeExecutionTimeout": "results",
     "CodeExecutor": "code_exec",
+    "CommandResult": "commands",
+    "CommandTimeout": "commands",
     "Content": "kernel_host.stub.ipybox.tool_exec.content",
     "DisplayData": "results",
     "ExecutorPool": "pool",
+    "FileEntry": "session_files",
     "InputRequest": "inputs",
     "KernelClient": "kernel_mgr.client",
     "KernelGateway": "kernel_mgr.server",
+    "KernelLostError": "results",
     "LateOutput": "results",
+    "LimitExceededError": "results",
     "MCPClient": "mcp_client",
     "PoolClosedError": "pool",
     "PoolFullError": "pool",
     "PoolStatistics": "pool",
     "ResultError": "tool_exec.client",
     "SessionExpiredError": "pool",
+    "Tool": "tools",
     "ToolRunner": "tool_exec.client",
     "ToolRunnerError": "tool_exec.client",
     "ToolServer": "tool_exec.server",
     "ToolText": "kernel_host.stub.ipybox.tool_exec.content",
     "Transfer": "files",
+    "TransferLimitError": "files",
     "Variables": "results",
     "generate_mcp_sources": "mcp_apigen",
 }

@@ -4,19 +4,27 @@ becomes. Names of its members are here and nowhere else."""
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 from typing import Any
 
 from .results import (
+    CallRefusedError,
+    CellChange,
     CodeExecutionError,
     CodeExecutionResult,
     CodeExecutionTimeout,
     DisplayData,
+    KernelLostError,
+    LimitExceededError,
 )
 
 # How many notices, and how many violations, are kept for a later answer.
 MAX_KEPT_NOTICES = 100
+# How the core ends the message about a kernel that a limit has killed (src/sandbox/limits.c).
+LIMIT = re.compile(r": limits\.\w+ is \d+")
+REFUSALS = ("ApprovalRejectedError", "ApprovalTimeoutError")
 
 
 class CellAnswer:
@@ -47,6 +55,8 @@ class CellAnswer:
         ]
         self._error: dict[str, Any] = members.get("error") or {}
         self._is_undone = bool(members.get("undone"))
+        self._changes = [CellChange(**change) for change in members.get("changes") or []]
+        self._changes_cut: str | None = members.get("changes_cut")
 
     @property
     def _text(self) -> str | None:
@@ -62,6 +72,8 @@ class CellAnswer:
             violations=self.violations,
             notices=self.notices,
             is_truncated=self._is_truncated,
+            changes=self._changes,
+            changes_cut=self._changes_cut,
         )
 
     def cancelled_result(self) -> CodeExecutionResult:
@@ -71,6 +83,8 @@ class CellAnswer:
             images=[],
             is_cancelled=True,
             is_undone=self._is_undone,
+            changes=self._changes,
+            changes_cut=self._changes_cut,
             violations=self.violations,
             notices=self.notices,
         )
@@ -89,6 +103,8 @@ class CellAnswer:
         error.violations = self.violations
         error.notices = self.notices
         error.is_undone = self._is_undone
+        error.changes = self._changes
+        error.changes_cut = self._changes_cut
         return error
 
     def _failure(self, end_reason: str | None) -> CodeExecutionError:
@@ -96,12 +112,19 @@ class CellAnswer:
         message = self._error.get("text") or self.message or "the cell failed"
         if end_reason is not None and name in (None, "KeyboardInterrupt"):
             message = end_reason
-        error = CodeExecutionError(message)
+        error = self._failure_class(end_reason)(message)
         error.name = name
         error.value = self._error.get("value")
         error.images = self._images
         error.display_data = self._display_data
         return error
+
+    def _failure_class(self, end_reason: str | None) -> type[CodeExecutionError]:
+        if self._error.get("name") in REFUSALS:
+            return CallRefusedError
+        if self.status != "lost" or end_reason is not None:
+            return CodeExecutionError
+        return LimitExceededError if LIMIT.search(self.message or "") else KernelLostError
 
 
 class KeptNotices:

@@ -23,6 +23,7 @@ from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
+from .commands import MAX_OUTPUT_BYTES, CommandResult, make_params, read_answer
 from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
 from .inputs import InputRequest
@@ -34,7 +35,9 @@ from .results import (
     LateOutput,
     Variables,
 )
+from .session_files import MAX_ARCHIVE_BYTES, MAX_READ_BYTES, FileEntry, SessionFiles
 from .tool_exec.approval.client import ApprovalRequest
+from .tools import Tool, collect_tools
 from .utils import arun, check_seconds
 
 if TYPE_CHECKING:
@@ -49,6 +52,8 @@ __all__ = [
     "CodeExecutor",
 ]
 
+Tools = Iterable[Tool | Callable[..., Any]]
+ToolsOption = Tools | Mapping[str, Tools]
 StreamItem = ApprovalRequest | InputRequest | CodeExecutionChunk | CodeExecutionResult
 
 MAX_BRANCHES = 1000
@@ -120,6 +125,7 @@ class CodeExecutor:
         undo: int = 0,
         workspace_mode: Literal["live", "staged"] = "live",
         staging_dir: Path | None = None,
+        tools: ToolsOption | None = None,
     ) -> None:
         """
         Args:
@@ -173,10 +179,16 @@ class CodeExecutor:
             workspace_mode: `staged`, which needs a sandbox: what the code writes in the workspace
                 is kept aside, until `commit` writes it there or `discard` undoes it.
             staging_dir: The directory in which it is kept. None: the state directory of ipybox.
+            tools: Functions of this program that the code may call, as `mcptools.app`: plain
+                functions, coroutine functions and Tools, or `{name: functions}` for
+                `mcptools.NAME`. Their calls need approvals as those of MCP servers do. Coroutine
+                functions run in the event loop in which the executor is started, other functions
+                in threads.
 
         Raises:
             ValueError: If an option is wrong, or options contradict each other. `start` checks the
                 rest.
+            TypeError: If a function of `tools` cannot be described; the text says why.
         """
         _check_input_timeout(input_timeout)
         if require_shell_escape and not approve_shell_cmds:
@@ -205,6 +217,7 @@ class CodeExecutor:
         self.workspace = Path(os.path.abspath(workspace)) if workspace is not None else None
         self.stdin = stdin
         self.input_timeout = input_timeout
+        self._tools = collect_tools(tools)
         self._tool_server_port = tool_server_port
         self._kernel_gateway_port = kernel_gateway_port
         self._session: Session | None = None
@@ -227,6 +240,11 @@ class CodeExecutor:
             if allowed_servers
             else None,
         }
+
+    @property
+    def tools(self) -> dict[str, list[Tool]]:
+        """The functions of this program that the code may call, by the name of their module."""
+        return {name: list(group.values()) for name, group in self._tools.items()}
 
     # Start and stop
 
@@ -257,7 +275,9 @@ class CodeExecutor:
         self._is_starting = True
         n_stops = self._n_stops
         try:
-            session = await Session.open(self._make_options(), _read_level(self.log_level))
+            session = await Session.open(
+                self._make_options(), _read_level(self.log_level), self._tools
+            )
         finally:
             self._is_starting = False
         if self._n_stops != n_stops:
@@ -551,6 +571,58 @@ class CodeExecutor:
         if self._session is not None:
             self._session.cancel()
 
+    # Commands
+
+    async def run_command(
+        self,
+        command: str | Sequence[str | bytes | PurePath],
+        *,
+        input: bytes | str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | PurePath | None = None,
+        timeout: float | None = None,
+        max_output: int = MAX_OUTPUT_BYTES,
+    ) -> CommandResult:
+        """Runs a command beside the kernel, also while a cell runs.
+
+            result = await executor.run_command(["ls", "-l"], timeout=10)
+
+        It is as if the kernel had started it: it runs in the same sandbox, with the environment of
+        the kernel, and ends with the kernel. But the kernel takes no part in it, so a cell that
+        hangs does not matter. It needs no approval, because the host program asks for it. The rules
+        for shell commands are for cells. 64 commands of an executor may run at a time.
+
+        What the command starts in the background continues after its end, until the kernel ends,
+        but what it prints then is lost: redirect its output. If the task is cancelled, the command
+        is killed with everything that it has started.
+
+        Args:
+            command: The program and its arguments. A string is a command line for /bin/sh.
+            input: What it reads from standard input, at most 32 MiB. None: nothing.
+            env: Variables beyond those of the kernel.
+            cwd: Its working directory, relative to the directory in which the kernel starts. None:
+                that directory.
+            timeout: Seconds after which it is killed, with everything that it has started. None: no
+                limit.
+            max_output: How many bytes of standard output, and of standard error, are kept, at most
+                32 MiB. The command continues when there is more.
+
+        Returns:
+            How it ended, and what it wrote. An exit status other than 0 is no error.
+
+        Raises:
+            CommandTimeout: If it ran longer than `timeout`; it has what was written until then.
+            FileNotFoundError: If there is no such program or directory.
+            ValueError: If an argument is wrong.
+            CoreError: If it cannot be run, or ended with the kernel; see its `kind`: `refused` (it
+                may not be executed), `limit`, `kernel_died`, `cancelled` (the executor was stopped
+                or reset).
+            RuntimeError: If the executor is not started.
+        """
+        seconds = check_seconds(timeout, "timeout")
+        params = make_params(command, input, env, cwd, seconds, max_output)
+        return read_answer(await self._started().run_command(params), seconds)
+
     # Variables
 
     async def save(
@@ -716,6 +788,111 @@ class CodeExecutor:
         source = PurePath(source)
         return await arun(download, self._place(), source, Path(target or source.name), max_bytes)
 
+    async def read_file(self, path: str | PurePath, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
+        """Reads a file as a cell would read it: in the workspace, in the sandbox's /tmp, anywhere.
+
+        It is read within the sandbox, so what the sandbox hides is not read. In a staged workspace
+        it is what cells have written.
+
+        Args:
+            path: The file. A relative path starts in the workspace.
+            max_bytes: The most bytes that it may have.
+
+        Returns:
+            Its content.
+
+        Raises:
+            TransferLimitError: If it has more than `max_bytes`.
+            OSError: As `open` raises it in a cell: FileNotFoundError, IsADirectoryError,
+                PermissionError.
+            RuntimeError: If the executor is not started, or the kernel has ended.
+        """
+        return await self._files().read(path, max_bytes)
+
+    async def write_file(self, path: str | PurePath, data: bytes | str) -> None:
+        """Writes a file as a cell would write it. Missing directories are created.
+
+        Args:
+            path: The file. A relative path starts in the workspace. An existing file keeps its
+                permissions.
+            data: Its content; a text is encoded in UTF-8.
+
+        Raises:
+            OSError: As `open` raises it in a cell. A protected name is a PermissionError.
+            RuntimeError: If the executor is not started, or the kernel has ended.
+        """
+        await self._files().write(path, data.encode() if isinstance(data, str) else data)
+
+    async def list_files(self, path: str | PurePath = ".") -> list[FileEntry]:
+        """Lists a directory as a cell would list it.
+
+        Args:
+            path: The directory. A relative path starts in the workspace.
+
+        Returns:
+            Its entries, sorted by name, at most 100,000.
+
+        Raises:
+            TransferLimitError: If there are more.
+            OSError: As `os.scandir` raises it in a cell.
+            RuntimeError: If the executor is not started, or the kernel has ended.
+        """
+        return await self._files().list(path)
+
+    async def upload_tar(
+        self,
+        data: bytes,
+        target: str | PurePath = ".",
+        *,
+        max_bytes: int = MAX_ARCHIVE_BYTES,
+    ) -> int:
+        """Unpacks an archive in the session, as a cell would do it.
+
+        Files, directories and links are made below `target`. An archive with anything else, or
+        that leads out of it, is refused. All files belong to the user of the session.
+
+        Args:
+            data: A tar archive, which may be compressed.
+            target: The directory. A relative path starts in the workspace.
+            max_bytes: The most bytes that the archive and its files may have.
+
+        Returns:
+            How many members it has.
+
+        Raises:
+            TransferLimitError: If it has more than `max_bytes`, or 100,000 members.
+            OSError: If it is damaged or refused, or a file cannot be written. What was unpacked
+                before stays.
+            RuntimeError: If the executor is not started, or the kernel has ended.
+        """
+        return await self._files().unpack(data, target, max_bytes)
+
+    async def download_tar(
+        self,
+        paths: Iterable[str | PurePath] = (".",),
+        *,
+        max_bytes: int = MAX_ARCHIVE_BYTES,
+    ) -> bytes:
+        """Packs files and directories of the session into an archive, as a cell would do it.
+
+        Links are packed as links, and not followed. What is neither file, directory nor link is
+        left out.
+
+        Args:
+            paths: The files and directories. Relative paths start in the workspace.
+            max_bytes: The most bytes that the archive may have.
+
+        Returns:
+            A tar archive, which is not compressed. It comes from the sandbox, so unpack it as
+            something hostile: with `tarfile`, pass `filter="data"`.
+
+        Raises:
+            TransferLimitError: If it has more than `max_bytes`, or 100,000 members.
+            OSError: If a file cannot be read.
+            RuntimeError: If the executor is not started, or the kernel has ended.
+        """
+        return await self._files().pack(paths, max_bytes)
+
     # Ports for other clients
 
     @property
@@ -777,6 +954,14 @@ class CodeExecutor:
                 "port": self._kernel_gateway_port,
             }
         return {name: value for name, value in options.items() if value is not None}
+
+    def _files(self) -> SessionFiles:
+        async def run(argv: Sequence[str], data: bytes | None, max_output: int) -> CommandResult:
+            return await self.run_command(
+                argv, input=data, cwd=self._place(), max_output=max_output
+            )
+
+        return SessionFiles(run, self._more_options["python"] or "python3")
 
     def _place(self) -> Path:
         return Path(self._workspace or self.workspace or os.getcwd())

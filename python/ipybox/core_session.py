@@ -7,14 +7,18 @@ import logging
 import threading
 import time
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 from .answers import KeptNotices
 from .cells import Cell
 from .core import Core, CoreError, Handler, acquire_core
+from .core.client import ToolCall
 from .core.errors import CoreTimeoutError
 from .late_output import LateOutputs, read_late_output
 from .results import Change, Changes, CodeExecutionError, CodeExecutionTimeout, Variables
+from .tool_calls import ToolCalls
+from .tools import Tool
 
 logger = logging.getLogger("ipybox")
 
@@ -34,7 +38,13 @@ class Session(Handler):
         gateway: `host`, `port` and `token` of its kernel gateway; None if it has none.
     """
 
-    def __init__(self, core: Core, answer: dict[str, Any], log_level: int) -> None:
+    def __init__(
+        self,
+        core: Core,
+        answer: dict[str, Any],
+        log_level: int,
+        tools: Mapping[str, Mapping[str, Tool]],
+    ) -> None:
         self.core = core
         self.end_reason: str | None = None
         self.kept_notices = KeptNotices()
@@ -46,15 +56,23 @@ class Session(Handler):
         self._cells: list[Cell] = []
         self._late_outputs: list[weakref.ref[LateOutputs]] = []
         self._is_closed = False
+        self._tool_calls = ToolCalls(tools)
         core.route_session(self._id, self)
 
     @classmethod
-    async def open(cls, options: dict[str, Any], log_level: int) -> Session:
+    async def open(
+        cls,
+        options: dict[str, Any],
+        log_level: int,
+        tools: Mapping[str, Mapping[str, Tool]] | None = None,
+    ) -> Session:
         """Opens a session and waits until its kernel is ready.
 
         Args:
             options: Parameters of `session.open`. `kernel_init_timeout` limits the whole call.
             log_level: The lowest level of log lines that are passed on.
+            tools: Of the application, by group and name. Coroutine functions run in the present
+                event loop.
 
         Raises:
             CoreError: If the session cannot be opened or its kernel does not start. Nothing is
@@ -62,9 +80,11 @@ class Session(Handler):
         """
         limit: float | None = options.get("kernel_init_timeout")
         deadline = None if limit is None else time.monotonic() + limit
+        if tools:
+            options = {**options, "application_tools": _describe(tools)}
         core = acquire_core()
         answer = await _ask_for_session(core, "session.open", options)
-        session = cls(core, answer, log_level)
+        session = cls(core, answer, log_level, tools or {})
         try:
             await session._start(limit, deadline)
         except BaseException:
@@ -105,7 +125,8 @@ class Session(Handler):
         if checkpoint is not None:
             params["checkpoint"] = checkpoint
         answer = await _ask_for_session(core, "session.fork", params)
-        return Session(core, answer, log_level), list(answer["warnings"])
+        session = Session(core, answer, log_level, self._tool_calls.tools)
+        return session, list(answer["warnings"])
 
     # Its end
 
@@ -147,6 +168,7 @@ class Session(Handler):
         for cell in cells:
             cell.fail(CoreError(STOPPED, "closed"))
         self._end_late_outputs(None)
+        self._tool_calls.close()
         self.core.release()
 
     # Cells
@@ -259,6 +281,13 @@ class Session(Handler):
         answer: dict[str, Any] = await self.core.call("session.checkpoints", {"session": self._id})
         return answer
 
+    async def run_command(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Runs a command beside the kernel. If the task is cancelled, the command is killed."""
+        answer: dict[str, Any] = await self.core.call(
+            "session.run_command", {"session": self._id, **params}
+        )
+        return answer
+
     async def save(self, path: str, names: list[str] | None, timeout: float | None) -> Variables:
         """Saves variables of the kernel to a file; None: all."""
         return await self._pass_variables("session.save", path, timeout, names=names)
@@ -342,10 +371,20 @@ class Session(Handler):
 
     def on_core_ended(self, error: CoreError) -> None:
         self._end_late_outputs(error)
+        self._tool_calls.close()
+
+    def on_tool_call(self, call: ToolCall) -> None:
+        self._tool_calls.run(call)
 
     def on_log(self, level: int, text: str) -> None:
         if level >= self._log_level:
             logger.log(level, "%s", text)
+
+
+def _describe(tools: Mapping[str, Mapping[str, Tool]]) -> dict[str, Any]:
+    return {
+        group: [tool.describe() for tool in members.values()] for group, members in tools.items()
+    }
 
 
 async def _ask_for_session(core: Core, method: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,10 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class TransferLimitError(ValueError):
+    """More bytes or files than are allowed; the text says which maximum it is."""
+
+
 @dataclass
 class Transfer:
     """What was copied.
@@ -52,14 +56,14 @@ class _Job:
     def count(self, n_bytes: int) -> None:
         self.transfer.n_bytes += n_bytes
         if self.transfer.n_bytes > self.max_bytes:
-            raise ValueError(
+            raise TransferLimitError(
                 f"more than {self.max_bytes} bytes: pass a larger max_bytes, or copy less"
             )
 
     def copied(self, name: PurePath) -> None:
         self.transfer.files.append(name)
         if len(self.transfer.files) > MAX_FILES:
-            raise ValueError(f"more than {MAX_FILES} files: pack them into an archive")
+            raise TransferLimitError(f"more than {MAX_FILES} files: pack them into an archive")
 
 
 def upload(source: Path, workspace: Path, target: PurePath, max_bytes: int) -> Transfer:

@@ -134,7 +134,9 @@ class ExecutorPool:
         self._n_wanted = min(size, 4) if ready is None else ready
         self._session_timeout = check_seconds(session_timeout, "session_timeout")
         self._options: dict[str, Any] = {"sandbox": sandbox, **options}
-        CodeExecutor(**self._options)
+        executor = CodeExecutor(**self._options)
+        if executor.tools:
+            self._options["tools"] = executor.tools
         self._given_directory = directory
         self._directory: Path | None = None
         self._n_taken = 0  # of `size`

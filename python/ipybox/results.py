@@ -78,6 +78,22 @@ class Change:
 
 
 @dataclass
+class CellChange:
+    """One path that a cell has changed in a staged workspace.
+
+    Attributes:
+        path: Below the workspace.
+        kind: `added`, `changed` or `removed`. What was in a directory that was removed is not
+            listed. A directory that was replaced by a new one is `changed`.
+        type: `file`, `directory`, `link` or `special`.
+    """
+
+    path: str
+    kind: str
+    type: str
+
+
+@dataclass
 class Changes:
     """What a session with a staged workspace has changed; or what was committed or discarded.
 
@@ -147,6 +163,9 @@ class CodeExecutionResult:
         is_truncated: Whether the text was longer than 16,777,216 characters. Then it has its
             beginning and its end, and between them a line that says how much was left out.
         is_undone: Whether `undo_on_error` has undone the cell, which was cancelled.
+        changes: What the cell changed in a staged workspace, 100 at most. What a process or thread
+            of an earlier cell wrote after that cell had ended counts to this one.
+        changes_cut: If `changes` does not have all: why. Else None.
     """
 
     text: str | None
@@ -160,6 +179,8 @@ class CodeExecutionResult:
     notices: list[str] = field(default_factory=list, kw_only=True, compare=False, repr=False)
     is_truncated: bool = field(default=False, kw_only=True, compare=False, repr=False)
     is_undone: bool = field(default=False, kw_only=True, compare=False, repr=False)
+    changes: list[CellChange] = field(default_factory=list, kw_only=True, compare=False, repr=False)
+    changes_cut: str | None = field(default=None, kw_only=True, compare=False, repr=False)
 
 
 class CodeExecutionError(Exception):
@@ -174,6 +195,8 @@ class CodeExecutionError(Exception):
         violations: What its sandbox denied, for people.
         notices: Messages of ipybox; see CodeExecutionResult.
         is_undone: Whether `undo_on_error` has undone the cell: the state is as it was before it.
+        changes: What it changed in a staged workspace; see CodeExecutionResult.
+        changes_cut: If `changes` does not have all: why. Else None.
     """
 
     def __init__(self, *args: object) -> None:
@@ -186,6 +209,24 @@ class CodeExecutionError(Exception):
         self.violations: list[str] = []
         self.notices: list[str] = []
         self.is_undone = False
+        self.changes: list[CellChange] = []
+        self.changes_cut: str | None = None
+
+
+class KernelLostError(CodeExecutionError):
+    """The kernel has ended while the cell ran: it exited, crashed, was killed, or was reset. Its
+    state is lost, and the next cell runs in a fresh kernel."""
+
+
+class LimitExceededError(KernelLostError):
+    """The kernel was killed because it exceeded a limit of its sandbox; the text says which."""
+
+
+class CallRefusedError(CodeExecutionError):
+    """The cell failed with the error of a tool call that was not approved.
+
+    This is known from the class that the kernel reports, which code in the cell can imitate.
+    """
 
 
 class CodeExecutionTimeout(ExecutionTimeout):
@@ -196,6 +237,8 @@ class CodeExecutionTimeout(ExecutionTimeout):
         violations: What its sandbox denied, for people.
         notices: Messages of ipybox; see CodeExecutionResult.
         is_undone: Whether `undo_on_error` has undone the cell: the state is as it was before it.
+        changes: What it changed in a staged workspace; see CodeExecutionResult.
+        changes_cut: If `changes` does not have all: why. Else None.
     """
 
     def __init__(self, *args: object) -> None:
@@ -204,3 +247,5 @@ class CodeExecutionTimeout(ExecutionTimeout):
         self.violations: list[str] = []
         self.notices: list[str] = []
         self.is_undone = False
+        self.changes: list[CellChange] = []
+        self.changes_cut: str | None = None

@@ -178,6 +178,7 @@ generate_module(const IpbJson *tool, char **name, const IpbApigenOptions *option
     g_autoptr(IpbModule) module = ipb_schema_read_tool(tool);
     module->name = *name;
     module->server_name = options->server_name;
+    module->is_application = options->is_application;
     char *source = ipb_emit_module(module, options->async_api);
     char *listed = list_module(module, options);
     ipb_tool_catalog_append(catalog, module, options->async_api);

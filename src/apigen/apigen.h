@@ -21,6 +21,7 @@ typedef struct {
     const char *registration_id; /* the id in the package (tools/registry.h) */
     bool async_api;              /* run() is a coroutine function */
     IpbApigenListing listing;
+    bool is_application; /* no MCP server has the tools, but the application */
 } IpbApigenOptions;
 
 typedef struct {

@@ -476,7 +476,7 @@ append_imports(GString *out, const Uses *uses)
                   (bool[]){true, uses->any_result, uses->model, uses->tool_result});
 }
 
-/* Appends "Title: tool NAME of MCP server SERVER." */
+/* Appends "Title: tool NAME of MCP server SERVER.", or "… of the application, in SERVER." */
 static void
 append_module_docstring(GString *out, const IpbModule *module)
 {
@@ -488,7 +488,9 @@ append_module_docstring(GString *out, const IpbModule *module)
         g_string_append_len(text, module->tool_name.start, (gssize) module->tool_name.size);
     else
         g_string_append(text, module->name);
-    g_string_append_printf(text, " of MCP server %s.", module->server_name);
+    g_string_append_printf(text, " of %s %s.",
+                           module->is_application ? "the application, in" : "MCP server",
+                           module->server_name);
     ipb_docstring_append(out, 0, (IpbSpan){text->str, text->len}, NULL);
     g_string_append_c(out, '\n');
 }

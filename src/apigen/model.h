@@ -103,6 +103,7 @@ struct IpbEnum {
 typedef struct {
     const char *name; /* of the Python module */
     const char *server_name;
+    bool is_application; /* no MCP server has the tool, but the application */
     IpbSpan tool_name, title, description;
     IpbClass *params;
     const IpbType *result; /* NULL: text. Otherwise a class type named Result, or any other type */

@@ -1,4 +1,4 @@
-"""The tools of the MCP server @SERVER_NAME@, one module each: Params, run, Result.
+"""The tools of @SERVER_NAME@, one module each: Params, run, Result.
 
 Call run(Params(...)), or run with the fields by name. Images and other contents that come with a text
 are in its `contents`: objects with `type`, `mime_type`, `data` (bytes) and `save(path)`.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Descendants of a process; see the header. A descriptor of /proc/PID belongs to one process: after
+ * Descendants of a process; see the header. Each search visits the processes of the tree, the root
+ * first. A descriptor of /proc/PID belongs to one process: after
  * the process has ended, opening files through it fails, even if the process id is used again. A
  * child counts only if it names its parent while the parent still exists.
  */
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,18 +21,30 @@
 
 #include "base/fd.h"
 
+/* Of a search for a socket. */
 #define MAX_PROCESSES 512
 #define MAX_THREADS 2048
-#define MAX_GENERATIONS 32
 #define MAX_FILES 16384
+/* Of a search for processes to kill, of which there may be as many as a user may have. */
+#define MAX_KILLED 65536
+#define MAX_KILLED_THREADS 262144
+#define MAX_PASSES 100
+#define MAX_GENERATIONS 32
 /* Bytes of a list of children; the rest of the list is not searched. */
 #define MAX_CHILDREN_TEXT 8192
 #define MAX_STAT 1024
 
-typedef struct {
-    char wanted[64]; /* the target of the link of the socket */
+typedef struct Search Search;
+struct Search {
+    /* Returns true if the search is over. */
+    bool (*visit)(int process, pid_t pid, Search *search);
+    unsigned max_processes, max_threads;
     unsigned n_processes, n_threads, n_files;
-} Search;
+    char wanted[64]; /* the target of the link of the socket */
+    pid_t root;
+    GHashTable *killed; /* the process ids of those that got the signal */
+    bool is_any_new;
+};
 
 static int
 open_process(pid_t pid)
@@ -86,7 +100,7 @@ get_parent(int process)
 }
 
 static bool
-holds_socket(int process, Search *search)
+holds_socket(int process, pid_t pid, Search *search)
 {
     DIR *files = open_list(process, "fd");
     if (files == NULL)
@@ -116,7 +130,7 @@ search_children(int process, pid_t pid, const char *thread, unsigned generation,
     if (!read_file(process, name, text, sizeof text))
         return false;
     char *end;
-    for (const char *at = text; search->n_processes < MAX_PROCESSES; at = end) {
+    for (const char *at = text; search->n_processes < search->max_processes; at = end) {
         pid_t child_pid = (pid_t) strtol(at, &end, 10);
         if (end == at || *end == '\0') /* the last number may be incomplete */
             return false;
@@ -133,15 +147,15 @@ static bool
 search_process(int process, pid_t pid, unsigned generation, Search *search)
 {
     search->n_processes++;
-    if (holds_socket(process, search))
+    if (search->visit(process, pid, search))
         return true;
     DIR *threads = generation < MAX_GENERATIONS ? open_list(process, "task") : NULL;
     if (threads == NULL)
         return false;
     const struct dirent *thread;
     bool is_found = false;
-    while (!is_found && search->n_processes < MAX_PROCESSES && search->n_threads < MAX_THREADS &&
-           (thread = readdir(threads)) != NULL) {
+    while (!is_found && search->n_processes < search->max_processes &&
+           search->n_threads < search->max_threads && (thread = readdir(threads)) != NULL) {
         if (thread->d_name[0] == '.')
             continue;
         search->n_threads++;
@@ -154,8 +168,50 @@ search_process(int process, pid_t pid, unsigned generation, Search *search)
 bool
 ipb_descendants_have_socket(pid_t root, int pidfd, uint64_t inode)
 {
-    Search search = {0};
+    Search search = {
+        .visit = holds_socket,
+        .max_processes = MAX_PROCESSES,
+        .max_threads = MAX_THREADS,
+    };
     g_snprintf(search.wanted, sizeof search.wanted, "socket:[%" PRIu64 "]", inode);
     ipb_autofd process = open_process(root);
     return process >= 0 && !has_ended(pidfd) && search_process(process, root, 0, &search);
+}
+
+/* Each process is killed once. What it forks later does not exist: a process with a signal to end
+ * cannot fork. */
+static bool
+kill_new(int process, pid_t pid, Search *search)
+{
+    if (pid == search->root || g_hash_table_contains(search->killed, GINT_TO_POINTER(pid)))
+        return false;
+    ipb_autofd pidfd = ipb_pidfd_open(pid);
+    /* As long as @process exists, the pidfd is of no other process. */
+    if (pidfd < 0 || get_parent(process) == 0)
+        return false;
+    ipb_pidfd_signal(pidfd, SIGKILL, NULL);
+    g_hash_table_add(search->killed, GINT_TO_POINTER(pid));
+    search->is_any_new = true;
+    return false;
+}
+
+void
+ipb_descendants_kill(pid_t root, int pidfd)
+{
+    g_autoptr(GHashTable) killed = g_hash_table_new(NULL, NULL);
+    Search search = {.root = root, .killed = killed, .is_any_new = true};
+    ipb_autofd process = open_process(root);
+    if (process < 0 || has_ended(pidfd) || !ipb_pidfd_signal(pidfd, SIGSTOP, NULL))
+        return;
+    for (int i = 0; i < MAX_PASSES && search.is_any_new; i++) {
+        search = (Search){
+            .visit = kill_new,
+            .max_processes = MAX_KILLED,
+            .max_threads = MAX_KILLED_THREADS,
+            .root = root,
+            .killed = killed,
+        };
+        search_process(process, root, 0, &search);
+    }
+    ipb_pidfd_signal(pidfd, SIGKILL, NULL);
 }

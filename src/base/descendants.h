@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Descendants of a process, inspected from outside through /proc.
+ * Descendants of a process, found from outside through /proc.
  */
 #pragma once
 
@@ -15,3 +15,7 @@
  * these limits: 512 processes, 2,048 threads, 32 generations, 16,384 open files. A process whose
  * parent has ended is not a descendant any more. */
 bool ipb_descendants_have_socket(pid_t root, int pidfd, uint64_t inode);
+/* Kills the process @root, which @pidfd refers to, and its descendants. If it is a subreaper
+ * (PR_SET_CHILD_SUBREAPER), no process that it has started escapes by forking or by the end of its
+ * parent. Does nothing if @root has ended. */
+void ipb_descendants_kill(pid_t root, int pidfd);

@@ -142,7 +142,7 @@ static void
 print_json(const IpbLayerChanges *changes)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_staged_result_write(&(IpbStagedResult){.changes = changes}, writer);
+    ipb_staged_result_write(&(IpbStagedResult){.changes = changes}, IPB_STAGED_MAX_SHOWN, writer);
     g_autofree char *text = ipb_json_writer_finish(writer, NULL);
     puts(text);
 }

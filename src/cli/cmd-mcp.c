@@ -51,6 +51,16 @@ close_service(void *data)
     ipb_mcp_service_close(command->service, on_closed, command);
 }
 
+/* The default of ipybox 0.9, which must be noticed. */
+static void
+report_unsandboxed(void)
+{
+    ipb_cli_log("WARNING",
+                "cells are not sandboxed: they can do what this user can do here. --sandbox runs "
+                "them in sandboxes",
+                NULL);
+}
+
 /* The client on standard input and output. */
 static bool
 connect_stdio(McpCommand *command, GError **error)
@@ -80,7 +90,10 @@ set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptio
         .record = arguments->kernel.record,
         .undo = ipb_mcp_tools_undo(tools),
         .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
-        .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,
+        .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.is_staged ||
+                        arguments->kernel.sandbox_config != NULL,
+        .is_staged = arguments->kernel.is_staged,
+        .staging_dir = arguments->kernel.staging_dir,
         .makes_packages = true,
         .server_variables = (const char *const *) command->server_variables,
         .allows_builds = arguments->allows_builds,
@@ -108,6 +121,8 @@ set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptio
         .on_log = ipb_cli_log,
     };
     command->service = ipb_mcp_service_new(command->runtime, &service);
+    if (!session.is_sandboxed)
+        report_unsandboxed();
     return connect_stdio(command, error);
 }
 
@@ -146,6 +161,8 @@ run_mcp(int argc, char **argv)
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         IPB_OPTION_SANDBOX(&arguments.kernel),
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; implies --sandbox"),
+        IPB_OPTION_STAGED(&arguments.kernel, " until it is committed; implies --sandbox"),
+        IPB_OPTION_STAGING_DIR(&arguments.kernel),
         {"servers", 0, 0, G_OPTION_ARG_FILENAME, &arguments.servers,
          "register the servers of a {\"mcpServers\": …} file first", "FILE"},
         {"no-register", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.offers_register,
@@ -178,7 +195,9 @@ run_mcp(int argc, char **argv)
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "unexpected argument: %s", argv[1]);
     else if (arguments.log_level != NULL && !ipb_cli_set_log_level(arguments.log_level, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
-    else if (!ipb_tool_arguments_read(&arguments.tool, &tools, &error))
+    else if (arguments.kernel.staging_dir != NULL && !arguments.kernel.is_staged)
+        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "--staging-dir needs --staged");
+    else if (!ipb_tool_arguments_read(&arguments.tool, arguments.kernel.is_staged, &tools, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else if (!ipb_approval_arguments_check(&arguments.approval, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);

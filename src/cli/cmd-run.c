@@ -180,7 +180,7 @@ run_run(int argc, char **argv)
     const GOptionEntry options[] = {
         {"code", 'c', 0, G_OPTION_ARG_STRING, &arguments.code, "run CODE", "CODE"},
         IPB_OPTIONS_RUN(&arguments.run),
-        IPB_OPTION_STAGED(&arguments.run.kernel),
+        IPB_OPTION_STAGED(&arguments.run.kernel, ", and review it at the end"),
         IPB_OPTION_STAGING_DIR(&arguments.run.kernel),
         {"save", 0, 0, G_OPTION_ARG_NONE, &arguments.saves, "write the outputs into the notebook",
          NULL},

@@ -24,6 +24,7 @@
 #include "json/writer.h"
 #include "sandbox/sandbox.h"
 
+#define TICK_US 10000 /* the system's clock for /proc: USER_HZ */
 #define MAX_REPORT_SIZE 65536
 #define N_LISTENERS 4
 
@@ -149,10 +150,13 @@ make_command(Selftest *test, GError **error)
     if (size < 0)
         return ipb_error_set_errno(error, errno, "cannot find the path of this program");
     test->program = g_strndup(path, (size_t) size);
+    /* Processes inside must start in a later tick of the system's clock than this one. */
+    g_usleep(2 * TICK_US);
     char **word = test->words;
     *word++ = g_strdup(test->program);
     *word++ = g_strdup("selftest");
-    *word++ = g_strdup_printf("--attack=%d:%d", test->port, (int) getpid());
+    *word++ = g_strdup_printf("--attack=%d:%d:%llu", test->port, (int) getpid(),
+                              ipb_attack_start_time(getpid()));
     *word++ = g_strdup(test->outside);
     *word++ = g_strdup(test->abstract);
     return true;
@@ -461,7 +465,7 @@ static int
 run_attacks(const char *numbers, char **words)
 {
     IpbAttackTargets targets = {.outside = words[0], .abstract = words[1]};
-    if (sscanf(numbers, "%d:%d", &targets.port, &targets.pid) != 2)
+    if (sscanf(numbers, "%d:%d:%llu", &targets.port, &targets.pid, &targets.started) != 3)
         return IPB_EXIT_USAGE;
     int status = ipb_attacks_run(&targets) ? IPB_EXIT_OK : IPB_EXIT_FAILED;
     /* Without handlers at exit: a search for leaks needs ptrace. */
@@ -475,7 +479,8 @@ run_selftest(int argc, char **argv)
     char *numbers = NULL;
     const GOptionEntry options[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "print JSON", NULL},
-        {"attack", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &numbers, NULL, "PORT:PID"},
+        {"attack", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &numbers, NULL,
+         "PORT:PID:STARTED"},
         G_OPTION_ENTRY_NULL,
     };
     int status;

@@ -337,6 +337,8 @@ make_common(Command *command, GError **error)
                 .audit_log = arguments->approval.audit_log,
                 .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
                 .is_sandboxed = arguments->kernel.is_sandboxed,
+                .is_staged = arguments->kernel.is_staged,
+                .staging_dir = arguments->kernel.staging_dir,
                 .makes_packages = true,
                 .server_variables = (const char *const *) command->server_variables,
                 .allows_builds = arguments->allows_builds,
@@ -528,6 +530,10 @@ find_wrong(const Arguments *arguments)
         return "--pool must be a number from 0 to 1000";
     if (!(arguments->idle_s > 0 && arguments->idle_s <= MAX_IDLE_S))
         return "--idle-timeout must be a number of seconds, at most 30 days";
+    if (arguments->kernel.is_staged && !arguments->kernel.is_sandboxed)
+        return "--staged needs a sandbox: it cannot be used with --unsandboxed-kernels";
+    if (arguments->kernel.staging_dir != NULL && !arguments->kernel.is_staged)
+        return "--staging-dir needs --staged";
     for (char **origin = arguments->listen.origins; origin != NULL && *origin != NULL; origin++)
         if (g_str_equal(*origin, "*"))
             return "--allow-origin must be an origin, such as http://localhost:3000";
@@ -542,7 +548,8 @@ check_arguments(Arguments *arguments, GError **error)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, wrong);
     return wrong == NULL && ipb_listen_arguments_check(&arguments->listen, error) &&
            ipb_approval_arguments_check(&arguments->approval, error) &&
-           ipb_tool_arguments_read(&arguments->tool, &arguments->tools, error) &&
+           ipb_tool_arguments_read(&arguments->tool, arguments->kernel.is_staged, &arguments->tools,
+                                   error) &&
            (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error));
 }
 
@@ -585,6 +592,8 @@ run_serve(int argc, char **argv)
          &arguments.kernel.is_sandboxed, "run kernels without sandboxes; for one client only",
          NULL},
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, ""),
+        IPB_OPTION_STAGED(&arguments.kernel, " until it is committed"),
+        IPB_OPTION_STAGING_DIR(&arguments.kernel),
         {"idle-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.idle_s,
          "end sessions that nothing used for so long (default: 3600)", "SECONDS"},
         {"max-sessions", 0, 0, G_OPTION_ARG_INT, &arguments.max_sessions,

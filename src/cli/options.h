@@ -46,9 +46,9 @@ typedef struct {
 #define IPB_OPTION_SANDBOX(kernel)                                                                 \
     {"sandbox", 0, 0, G_OPTION_ARG_NONE, &(kernel)->is_sandboxed,                                  \
      "run kernels in sandboxes: writable workspace, no network", NULL}
-#define IPB_OPTION_STAGED(kernel)                                                                  \
+#define IPB_OPTION_STAGED(kernel, details)                                                         \
     {"staged", 0, 0, G_OPTION_ARG_NONE, &(kernel)->is_staged,                                      \
-     "keep what cells write in the workspace aside, and review it at the end", NULL}
+     "keep what cells write in the workspace aside" details, NULL}
 #define IPB_OPTION_STAGING_DIR(kernel)                                                             \
     {"staging-dir", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->staging_dir,                           \
      "with --staged: where it is kept (default: the state directory)", "DIR"}

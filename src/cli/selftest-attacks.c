@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
@@ -381,17 +382,38 @@ swap_path(const IpbAttackTargets *targets)
 
 /* --- processes -------------------------------------------------------------------------------- */
 
+unsigned long long
+ipb_attack_start_time(int pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat", pid);
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return 0;
+    /* The name, in brackets, may contain anything. The 20th word after it is the time. */
+    const char *rest = strrchr(text, ')');
+    g_auto(GStrv) words = g_strsplit(rest != NULL ? rest + 1 : "", " ", -1);
+    return g_strv_length(words) > 20 ? strtoull(words[20], NULL, 10) : 0;
+}
+
+/* Is another process meant by this number here? */
+static bool
+is_other_process(const IpbAttackTargets *targets)
+{
+    unsigned long long started = ipb_attack_start_time(targets->pid);
+    return started != 0 && started != targets->started;
+}
+
 static int
 signal_host(const IpbAttackTargets *targets)
 {
-    return errno_of(kill(targets->pid, 0));
+    return is_other_process(targets) ? ESRCH : errno_of(kill(targets->pid, 0));
 }
 
 static int
 see_host(const IpbAttackTargets *targets)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/cmdline", targets->pid);
-    return open_for(path, O_RDONLY);
+    return is_other_process(targets) ? ESRCH : open_for(path, O_RDONLY);
 }
 
 static int

@@ -15,6 +15,9 @@ typedef struct {
     const char *abstract; /* name of an abstract socket that listens on the host */
     int port;             /* of a TCP listener on the host's 127.0.0.1 */
     int pid;              /* a process of the host */
+    /* What tells it from a process inside that has the same number, as in containers:
+     * ipb_attack_start_time() */
+    unsigned long long started;
 } IpbAttackTargets;
 
 typedef struct {
@@ -23,6 +26,10 @@ typedef struct {
     int (*run)(const IpbAttackTargets *targets);
     bool needs_names; /* is stopped only where names are judged: see on_unnamed of IpbSandbox */
 } IpbAttack;
+
+/* When the process was started, in the system's ticks: the same number in each namespace. 0: it
+ * cannot be read, or there is no such process. */
+unsigned long long ipb_attack_start_time(int pid);
 
 /* Attacks send one of these on their standard input, a socket, and wait for any byte. */
 #define IPB_ATTACK_REPLACE 'r' /* replace .git/config by a rename, as editors do */

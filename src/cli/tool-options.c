@@ -33,17 +33,19 @@ read_images(const char *text, IpbMcpImages *ret_images, GError **error)
 }
 
 bool
-ipb_tool_arguments_read(IpbToolArguments *arguments, IpbMcpToolOptions *ret_options, GError **error)
+ipb_tool_arguments_read(IpbToolArguments *arguments, bool is_staged, IpbMcpToolOptions *ret_options,
+                        GError **error)
 {
     g_strfreev(arguments->names);
     arguments->names = ipb_options_split(arguments->tools);
     *ret_options = (IpbMcpToolOptions){
         .is_structured = arguments->is_structured,
+        .is_staged = is_staged,
         .names = (const char *const *) arguments->names,
     };
     if (!read_images(arguments->images, &ret_options->images, error))
         return false;
-    if (ret_options->names == NULL || ipb_mcp_tools_check_names(ret_options->names, error))
+    if (ipb_mcp_tools_check(ret_options, error))
         return true;
     g_prefix_error(error, "--tools: ");
     return false;

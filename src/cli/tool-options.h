@@ -29,7 +29,8 @@ typedef struct {
      "tools to offer, separated by commas (default: see the manual)", "NAMES"}
 /* clang-format on */
 
-/* Checks the values and reads them. @ret_options is valid until the arguments are cleared. */
-bool ipb_tool_arguments_read(IpbToolArguments *arguments, IpbMcpToolOptions *ret_options,
-                             GError **error);
+/* Checks the values and reads them. @is_staged: as in IpbMcpToolOptions. @ret_options is valid
+ * until the arguments are cleared. */
+bool ipb_tool_arguments_read(IpbToolArguments *arguments, bool is_staged,
+                             IpbMcpToolOptions *ret_options, GError **error);
 void ipb_tool_arguments_clear(IpbToolArguments *arguments);

@@ -160,11 +160,13 @@ begin_packet(const char *op, int64_t id)
 }
 
 char *
-ipb_control_build_fork(int64_t id, bool is_sandboxed)
+ipb_control_build_fork(int64_t id, bool is_sandboxed, bool is_command)
 {
     IpbJsonWriter *writer = begin_packet("fork", id);
     ipb_json_key(writer, "sandbox");
     ipb_json_write_bool(writer, is_sandboxed);
+    ipb_json_key(writer, "command");
+    ipb_json_write_bool(writer, is_command);
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
 }

@@ -43,7 +43,8 @@ void ipb_control_clear(IpbControlMessage *message);
  * sandboxes, or NULL. @branching: the one by which they fork branches, or NULL. */
 char *ipb_control_build_configure(const char *const *preload, const char *stub_directory,
                                   const char *entrance, const char *branching);
-char *ipb_control_build_fork(int64_t id, bool is_sandboxed);
+/* @is_command: the fork executes the command that it gets over its wire (side-command.c). */
+char *ipb_control_build_fork(int64_t id, bool is_sandboxed, bool is_command);
 char *ipb_control_build_kill(int64_t id);
 /* A kernel has forked a branch of itself, with this pid and the pipes with these inode numbers. */
 char *ipb_control_build_adopt(int64_t id, int64_t pid, uint64_t out, uint64_t err);

@@ -117,6 +117,10 @@ typedef struct {
     bool is_cwd_reset;
     /* DONE of a session: the cell failed, and the state is as it was before it */
     bool is_undone;
+    /* DONE of a session with a staged workspace: what the cell changed there, a JSON array of
+     * {"path", "kind", "type"}; and why not all is in it, or NULL. Else NULL */
+    const char *changes;
+    const char *changes_cut;
     /* ERROR: a handler of the user has shown it, so the traceback is empty */
     bool is_shown;
     /* NOTICE: a sandbox refused something */

@@ -118,7 +118,7 @@ struct IpbFork {
     IpbForkExitFunc on_exit;
     void *data;
     int wire_fd, stdout_fd, stderr_fd; /* our ends, while ASKED */
-    bool is_sandboxed;
+    bool is_sandboxed, is_command;
     int sandbox_fds[N_SANDBOX_FDS]; /* of the sandbox, while WAITING */
 };
 
@@ -348,7 +348,8 @@ on_fork_packet(IpbForkserver *forkserver, const IpbControlMessage *message, int 
         on_forked(fork, (pid_t) message->pid, pidfd);
     } else if (message->op == IPB_CONTROL_FORK_FAILED && fork->state == FORK_ASKED) {
         g_autoptr(GError) error =
-            g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "the kernel cannot be forked: %s",
+            g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "the %s cannot be forked: %s",
+                        fork->is_command ? "command" : "kernel",
                         message->error != NULL ? message->error : "no reason was given");
         fail_fork(fork, error);
     } else if (message->op == IPB_CONTROL_EXITED && fork->state == FORK_RUNNING) {
@@ -410,7 +411,8 @@ ask_for(IpbFork *fork, GError **error)
         return false;
     int theirs[3 + N_SANDBOX_FDS] = {wire_theirs, out_theirs, err_theirs};
     memcpy(theirs + 3, fork->sandbox_fds, sizeof fork->sandbox_fds);
-    g_autofree char *packet = ipb_control_build_fork(fork->id, fork->is_sandboxed);
+    g_autofree char *packet =
+        ipb_control_build_fork(fork->id, fork->is_sandboxed, fork->is_command);
     if (!send_packet(fork->forkserver, packet, theirs,
                      fork->is_sandboxed ? 3 + N_SANDBOX_FDS : 3)) {
         int saved_errno = errno;
@@ -869,10 +871,11 @@ new_fork(IpbForkserver *forkserver, IpbForkFunc on_forked_func, IpbForkExitFunc 
 }
 
 IpbFork *
-ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox, IpbForkFunc on_forked_func,
-             IpbForkExitFunc on_exit, void *data)
+ipb_fork_new(IpbForkserver *forkserver, IpbForkKind kind, const IpbForkSandbox *sandbox,
+             IpbForkFunc on_forked_func, IpbForkExitFunc on_exit, void *data)
 {
     IpbFork *fork = new_fork(forkserver, on_forked_func, on_exit, data);
+    fork->is_command = kind == IPB_FORK_COMMAND;
     g_autoptr(GError) error = NULL;
     if (forkserver->state == IPB_FORKSERVER_STOPPING)
         g_set_error(&error, IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,

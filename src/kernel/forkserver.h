@@ -70,11 +70,18 @@ void ipb_forkserver_stop(IpbForkserver *forkserver, void (*done)(void *data), vo
  * known. */
 const char *const *ipb_forkserver_preload_failures(IpbForkserver *forkserver);
 
-/* Forks a kernel, into @sandbox unless it is NULL. @on_forked is called once, from the loop.
+typedef enum {
+    IPB_FORK_KERNEL,
+    /* A process that gets a program over its wire, and executes it (side-command.c). What it leaves
+     * behind is not killed with it. */
+    IPB_FORK_COMMAND,
+} IpbForkKind;
+
+/* Forks a process, into @sandbox unless it is NULL. @on_forked is called once, from the loop.
  * Errors: UNAVAILABLE: no Python or no IPython, with the command that installs it; TIMEOUT; SYSTEM.
- * @on_exit is called once if on_forked got a process, when it and everything that it started are
- * gone. */
-IpbFork *ipb_fork_new(IpbForkserver *forkserver, const IpbForkSandbox *sandbox,
+ * @on_exit is called once if on_forked got a process, when it is gone; for a kernel, when
+ * everything that it started is gone, too. */
+IpbFork *ipb_fork_new(IpbForkserver *forkserver, IpbForkKind kind, const IpbForkSandbox *sandbox,
                       IpbForkFunc on_forked, IpbForkExitFunc on_exit, void *data);
 /* An id for a kernel that is forked by other means: no fork has it. */
 int64_t ipb_forkserver_make_id(IpbForkserver *forkserver);

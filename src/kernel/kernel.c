@@ -15,9 +15,9 @@
 #define MAX_INPUT_SIZE (1024u * 1024)
 
 void
-ipb_kernel_start(IpbKernel *kernel)
+ipb_kernel_start(IpbKernel *kernel, bool rehearses)
 {
-    kernel->ops->start(kernel);
+    kernel->ops->start(kernel, rehearses);
 }
 
 static bool
@@ -154,6 +154,54 @@ bool
 ipb_kernel_measure(const IpbKernel *kernel, uint64_t *ret_bytes)
 {
     return kernel->ops->measure(kernel, ret_bytes);
+}
+
+static bool
+check_command(const IpbCommandOptions *options, GError **error)
+{
+    const char *problem = NULL;
+    if (options->argv == NULL || options->argv[0] == NULL || options->argv[0][0] == '\0')
+        problem = "a command needs a program";
+    for (const char *const *entry = options->env; entry != NULL && *entry != NULL; entry++)
+        if ((*entry)[0] == '=' || strchr(*entry, '=') == NULL)
+            problem = "a variable of a command needs a name";
+    if (problem != NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, problem);
+        return false;
+    }
+    if (options->input != NULL && g_bytes_get_size(options->input) > IPB_COMMAND_MAX_INPUT) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "the input of the command has %zu bytes, %zu are allowed: write it to a file",
+                    g_bytes_get_size(options->input), IPB_COMMAND_MAX_INPUT);
+        return false;
+    }
+    if (options->max_output > IPB_COMMAND_MAX_OUTPUT) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                    "%zu bytes of output cannot be kept, at most %zu", options->max_output,
+                    IPB_COMMAND_MAX_OUTPUT);
+        return false;
+    }
+    return true;
+}
+
+uint64_t
+ipb_kernel_run_command(IpbKernel *kernel, const IpbCommandOptions *options, IpbCommandFunc func,
+                       void *data, GError **error)
+{
+    if (kernel->ops->run_command == NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "kernels of this kind run no commands");
+        return 0;
+    }
+    return check_command(options, error)
+               ? kernel->ops->run_command(kernel, options, func, data, error)
+               : 0;
+}
+
+void
+ipb_kernel_cancel_command(IpbKernel *kernel, uint64_t command)
+{
+    kernel->ops->cancel_command(kernel, command);
 }
 
 bool

@@ -66,6 +66,9 @@ typedef struct {
     const char *cwd;
     /* prepended to sys.path, NULL-terminated; NULL: none */
     const char *const *path;
+    /* Modules of `mcptools` that have no files: the text of a JSON object {package: {file:
+     * source}}. A reference is taken. NULL: none */
+    GBytes *packages;
     /* with has_seed: for the generators of random, numpy and torch */
     int64_t seed;
     bool has_seed;
@@ -135,8 +138,47 @@ typedef struct {
  * branch was stopped or reset. */
 typedef void (*IpbBranchedFunc)(const char *const *warnings, const GError *error, void *data);
 
+/* Of commands: bytes of the input, and of each of stdout and stderr that are kept. */
+#define IPB_COMMAND_MAX_INPUT ((size_t) 32 * 1024 * 1024)
+#define IPB_COMMAND_MAX_OUTPUT ((size_t) 32 * 1024 * 1024)
+
+/* A command that runs beside the kernel: within the same walls, as the same user, and with its
+ * environment, as if the kernel had started it. The kernel takes no part in it. */
 typedef struct {
-    void (*start)(IpbKernel *kernel);
+    /* NULL-terminated; the first one is a path, or a name in PATH */
+    const char *const *argv;
+    /* "NAME=value" beyond the kernel's environment, NULL-terminated; NULL: none */
+    const char *const *env;
+    /* absolute, or relative to where the kernel starts; NULL: there */
+    const char *cwd;
+    /* NULL: none */
+    GBytes *input;
+    /* from the execution of the command; 0: none */
+    unsigned timeout_ms;
+    /* kept of each of stdout and stderr */
+    size_t max_output;
+} IpbCommandOptions;
+
+/* Borrowed. */
+typedef struct {
+    int wait_status; /* as of waitpid */
+    /* it was killed, with what it has started */
+    bool is_timeout;
+    /* a limit of the sandbox that is the reason for its end; or NULL */
+    const char *limit;
+    const void *out, *err;
+    size_t out_size, err_size;
+    /* there was more */
+    bool is_out_cut, is_err_cut;
+} IpbCommandResult;
+
+/* The end of a command; exactly one of @result and @error is set. Errors: NOT_FOUND: there is no
+ * such program or directory; REFUSED: it may not be executed; LIMIT; CANCELLED; KERNEL_DIED: the
+ * kernel ended, and the command with it. */
+typedef void (*IpbCommandFunc)(const IpbCommandResult *result, const GError *error, void *data);
+
+typedef struct {
+    void (*start)(IpbKernel *kernel, bool rehearses);
     bool (*execute)(IpbKernel *kernel, const IpbKernelCode *code, uint64_t cell, GError **error);
     bool (*request)(IpbKernel *kernel, const char *method, const char *params,
                     IpbKernelReplyFunc func, void *data, GError **error);
@@ -152,6 +194,10 @@ typedef struct {
                  IpbBranchedFunc func, void *data, GError **error);
     void (*replace)(IpbKernel *kernel, IpbKernel *branch);
     bool (*measure)(const IpbKernel *kernel, uint64_t *ret_bytes);
+    /* NULL: kernels of this kind run none */
+    uint64_t (*run_command)(IpbKernel *kernel, const IpbCommandOptions *options,
+                            IpbCommandFunc func, void *data, GError **error);
+    void (*cancel_command)(IpbKernel *kernel, uint64_t command);
     void (*free)(IpbKernel *kernel);
 } IpbKernelOps;
 
@@ -164,8 +210,9 @@ struct IpbKernel {
 };
 
 /* Gets a process ready in the background, as execute does, too. READY or START_FAILED follows, from
- * the loop, even if the kernel is ready already. */
-void ipb_kernel_start(IpbKernel *kernel);
+ * the loop, even if the kernel is ready already. A new process that @rehearses takes a few
+ * milliseconds longer, and its first cell is as fast as its second one. */
+void ipb_kernel_start(IpbKernel *kernel, bool rehearses);
 /* Runs a cell. Events follow from the loop; DONE is the last one and always comes. Returns the
  * cell's number, or 0 with @error: BUSY (a cell is running), LIMIT (code over 32 MiB), INVALID (no
  * UTF-8; user_expressions is not a JSON object of strings, or parent not a JSON object). */
@@ -218,6 +265,15 @@ void ipb_kernel_replace(IpbKernel *kernel, IpbKernel *branch);
 /* How much memory its process shares with no other. False if there is no process, or the system
  * does not say it. */
 bool ipb_kernel_measure(const IpbKernel *kernel, uint64_t *ret_bytes);
+/* Runs a command, also while a cell runs. A kernel without a process gets one first. @func is
+ * called once, from the loop, unless the kernel is freed. The command ends with the process of the
+ * kernel. What it leaves behind when it ends by itself continues until then. Returns a number, or 0
+ * with @error: INVALID (options), LIMIT (too large, too many at once), BUSY (the kernel is being
+ * stopped). */
+uint64_t ipb_kernel_run_command(IpbKernel *kernel, const IpbCommandOptions *options,
+                                IpbCommandFunc func, void *data, GError **error);
+/* Kills the command and all its descendants; its end follows, with CANCELLED. */
+void ipb_kernel_cancel_command(IpbKernel *kernel, uint64_t command);
 /* Kills and reaps what is left. */
 void ipb_kernel_free(IpbKernel *kernel);
 

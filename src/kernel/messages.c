@@ -549,6 +549,17 @@ write_env(IpbJsonWriter *writer, const char *const *env)
     ipb_json_end_object(writer);
 }
 
+static void
+write_packages(IpbJsonWriter *writer, GBytes *packages)
+{
+    gsize size;
+    if (packages == NULL)
+        return;
+    const char *text = g_bytes_get_data(packages, &size);
+    ipb_json_key(writer, "packages");
+    ipb_json_write_raw(writer, text, size);
+}
+
 static char *
 finish_frame(IpbFrameType type, IpbJsonWriter *writer, size_t *ret_size, GError **error)
 {
@@ -573,6 +584,7 @@ ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError *
     for (const char *const *path = start->path; path != NULL && *path != NULL; path++)
         write_os_string(writer, *path, strlen(*path), /* is_key= */ false);
     ipb_json_end_array(writer);
+    write_packages(writer, start->packages);
     ipb_json_key(writer, "seed");
     if (start->has_seed)
         ipb_json_write_int(writer, start->seed);
@@ -582,6 +594,7 @@ ipb_message_build_start(const IpbStartMessage *start, size_t *ret_size, GError *
     ipb_json_member_bool(writer, "require_shell_escape", start->rules.requires_shell_escape);
     ipb_json_member_bool(writer, "returns_to_cwd", start->rules.returns_to_cwd);
     ipb_json_member_bool(writer, "rich", start->rules.has_rich_client);
+    ipb_json_member_bool(writer, "rehearse", start->rehearses);
     ipb_json_end_object(writer);
     return finish_frame(IPB_FRAME_START, writer, ret_size, error);
 }

@@ -42,9 +42,11 @@ typedef struct {
     const char *const *env; /* "NAME=value" */
     const char *cwd;
     const char *const *path; /* NULL: none */
+    GBytes *packages;        /* see IpbKernelOptions; or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
+    bool rehearses;
 } IpbStartMessage;
 
 /* These build whole frames, which the caller frees; NULL with LIMIT if a frame is too large.

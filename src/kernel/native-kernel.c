@@ -18,6 +18,7 @@
 #include "base/done.h"
 #include "base/error.h"
 #include "kernel/bundle-text.h"
+#include "kernel/commands.h"
 #include "kernel/interrupt.h"
 #include "kernel/late-output.h"
 #include "kernel/process.h"
@@ -48,6 +49,7 @@ struct NativeKernel {
     IpbLoop *loop;
     IpbForkserver *forkserver;
     char **env, **path, *cwd;
+    GBytes *packages; /* or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
@@ -66,6 +68,7 @@ struct NativeKernel {
     IpbLateOutput late;
     size_t late_size_at_start; /* of the process */
     IpbRequests *requests;
+    IpbCommands *commands;
     /* The cell: from execute to DONE. */
     uint64_t cell;          /* 0: none */
     char *code;             /* not sent yet */
@@ -333,6 +336,13 @@ send_request(uint64_t id, const char *method, const char *params, GError **error
 }
 
 static void
+start_commands(NativeKernel *kernel)
+{
+    g_auto(GStrv) env = ipb_process_change_environment(kernel->process, g_strdupv(kernel->env));
+    ipb_commands_start(kernel->commands, kernel->process, (const char *const *) env, kernel->cwd);
+}
+
+static void
 on_turn(void *data)
 {
     NativeKernel *kernel = data;
@@ -345,6 +355,8 @@ on_turn(void *data)
         report_cell_start(kernel);
     if (is_ready(kernel))
         ipb_requests_send(kernel->requests, send_request, kernel);
+    if (is_ready(kernel))
+        start_commands(kernel);
     if (!kernel->is_stopping)
         report_stopped(kernel);
 }
@@ -394,7 +406,7 @@ take_awaiting(NativeKernel *kernel)
 }
 
 static void make_process(NativeKernel *kernel, IpbProcess *forerunner,
-                         const IpbBranchOptions *branch);
+                         const IpbBranchOptions *branch, bool rehearses);
 
 static void
 park_awaiting(NativeKernel *kernel)
@@ -408,7 +420,7 @@ park_awaiting(NativeKernel *kernel)
         .files = branch->awaited_files,
     };
     continue_from(branch, kernel);
-    make_process(branch, kernel->process, &options);
+    make_process(branch, kernel->process, &options, /* rehearses= */ false);
 }
 
 static void
@@ -437,6 +449,8 @@ on_hello(void *data)
     report_ready(kernel);
     if (is_ready(kernel))
         ipb_requests_send(kernel->requests, send_request, kernel);
+    if (is_ready(kernel))
+        start_commands(kernel);
     if (kernel->state != STATE_IDLE || kernel->cell == 0 || kernel->code == NULL ||
         kernel->is_interrupt_due)
         return;
@@ -648,6 +662,7 @@ on_process_end(const char *cause, void *data)
     IpyboxError branch_error = is_expected                               ? IPYBOX_ERROR_CANCELLED
                                : ipb_process_is_refused(kernel->process) ? IPYBOX_ERROR_REFUSED
                                                                          : IPYBOX_ERROR_KERNEL_DIED;
+    ipb_commands_kill(kernel->commands);
     g_clear_pointer(&kernel->process, ipb_process_free);
     kernel->is_stopping = kernel->is_resetting = false;
     kernel->first_cell = 0;
@@ -675,14 +690,18 @@ on_process_end(const char *cause, void *data)
         ipb_late_output_clear(&kernel->late);
     /* A process that could not start takes the requests with it that waited for it. */
     ipb_requests_fail(kernel->requests, was_stopping || (was_starting && !is_restarting), cause);
+    ipb_commands_fail(kernel->commands, was_stopping || (was_starting && !is_restarting),
+                      is_expected ? IPYBOX_ERROR_CANCELLED : IPYBOX_ERROR_KERNEL_DIED, cause);
     if (is_restarting || kernel->cell != 0 || kernel->is_ready_awaited ||
-        kernel->awaiting != NULL || !ipb_requests_is_empty(kernel->requests))
+        kernel->awaiting != NULL || !ipb_requests_is_empty(kernel->requests) ||
+        !ipb_commands_is_empty(kernel->commands))
         start_process(kernel);
     report_stopped(kernel);
 }
 
 static void
-make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOptions *branch)
+make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOptions *branch,
+             bool rehearses)
 {
     static const IpbProcessFuncs funcs = {
         .on_hello = on_hello,
@@ -695,9 +714,11 @@ make_process(NativeKernel *kernel, IpbProcess *forerunner, const IpbBranchOption
         .env = (const char *const *) kernel->env,
         .cwd = kernel->cwd,
         .path = (const char *const *) kernel->path,
+        .packages = kernel->packages,
         .has_seed = branch != NULL ? branch->has_seed : kernel->has_seed,
         .seed = branch != NULL ? branch->seed : kernel->seed,
         .rules = kernel->rules,
+        .rehearses = rehearses,
         .init_timeout_ms = kernel->init_timeout_ms,
         .sandbox = kernel->is_sandboxed ? &kernel->sandbox : NULL,
         .forerunner = forerunner,
@@ -716,7 +737,7 @@ static void
 start_process(NativeKernel *kernel)
 {
     if (kernel->process == NULL)
-        make_process(kernel, NULL, NULL);
+        make_process(kernel, NULL, NULL, /* rehearses= */ false);
 }
 
 /* --- interrupting ----------------------------------------------------------------------------- */
@@ -749,7 +770,7 @@ cpu_wait_us(void *data)
 /* --- the operations --------------------------------------------------------------------------- */
 
 static void
-start(IpbKernel *base)
+start(IpbKernel *base, bool rehearses)
 {
     NativeKernel *kernel = (NativeKernel *) base;
     if (kernel->is_stopping)
@@ -757,8 +778,8 @@ start(IpbKernel *base)
     kernel->is_ready_awaited = true;
     if (is_ready(kernel))
         schedule_turn(kernel);
-    else
-        start_process(kernel);
+    else if (kernel->process == NULL)
+        make_process(kernel, NULL, NULL, rehearses);
 }
 
 static bool
@@ -845,6 +866,7 @@ reset(IpbKernel *base)
     }
     kernel->is_resetting = true;
     ipb_requests_bind(kernel->requests);
+    ipb_commands_kill(kernel->commands);
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was reset";
     ipb_interrupt_end(&kernel->interrupt);
@@ -873,6 +895,7 @@ stop(IpbKernel *base, void (*done)(void *data), void *data)
     if (kernel->is_stopping)
         return;
     kernel->is_stopping = true;
+    ipb_commands_kill(kernel->commands);
     if (kernel->cell != 0)
         kernel->lost_cause = "the kernel was stopped";
     ipb_interrupt_end(&kernel->interrupt);
@@ -937,7 +960,7 @@ fork_kernel(IpbKernel *base, IpbKernel *branch_base, const IpbBranchOptions *opt
         return true;
     }
     continue_from(branch, kernel);
-    make_process(branch, kernel->process, options);
+    make_process(branch, kernel->process, options, /* rehearses= */ false);
     return true;
 }
 
@@ -951,8 +974,11 @@ replace(IpbKernel *base, IpbKernel *branch_base)
     kernel->process = g_steal_pointer(&branch->process);
     ipb_process_set_data(kernel->process, kernel);
     ipb_process_set_paused(kernel->process, kernel->is_paused);
+    ipb_commands_kill(kernel->commands);
     ipb_process_free(before);
     ipb_requests_fail(kernel->requests, /* with_waiting= */ false, "the session was restored");
+    ipb_commands_fail(kernel->commands, /* with_waiting= */ false, IPYBOX_ERROR_CANCELLED,
+                      "the session was restored");
     ipb_late_output_clear(&kernel->late);
     kernel->late_size_at_start = 0;
     kernel->first_cell = branch->first_cell;
@@ -969,10 +995,34 @@ measure(const IpbKernel *base, uint64_t *ret_bytes)
     return kernel->process != NULL && ipb_process_measure(kernel->process, ret_bytes);
 }
 
+static uint64_t
+run_command(IpbKernel *base, const IpbCommandOptions *options, IpbCommandFunc func, void *data,
+            GError **error)
+{
+    NativeKernel *kernel = (NativeKernel *) base;
+    if (kernel->is_stopping) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the kernel is being stopped");
+        return 0;
+    }
+    uint64_t command = ipb_commands_add(kernel->commands, options, func, data, error);
+    if (command == 0)
+        return 0;
+    schedule_turn(kernel);
+    start_process(kernel);
+    return command;
+}
+
+static void
+cancel_command(IpbKernel *base, uint64_t command)
+{
+    ipb_commands_cancel(((NativeKernel *) base)->commands, command);
+}
+
 static void
 free_kernel(IpbKernel *base)
 {
     NativeKernel *kernel = (NativeKernel *) base;
+    ipb_commands_free(kernel->commands);
     take_awaiting(kernel);
     if (kernel->awaited != NULL)
         take_awaiting(kernel->awaited);
@@ -989,6 +1039,8 @@ free_kernel(IpbKernel *base)
     g_free(kernel->cwd);
     g_strfreev(kernel->env);
     g_strfreev(kernel->path);
+    if (kernel->packages != NULL)
+        g_bytes_unref(kernel->packages);
     ipb_loop_unref(kernel->loop);
     g_free(kernel);
 }
@@ -1012,6 +1064,8 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
         .fork = fork_kernel,
         .replace = replace,
         .measure = measure,
+        .run_command = run_command,
+        .cancel_command = cancel_command,
         .free = free_kernel,
     };
     NativeKernel *kernel = g_new0(NativeKernel, 1);
@@ -1020,6 +1074,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
     kernel->forkserver = ipb_forkserver_ref(forkserver);
     kernel->env = g_strdupv((char **) options->env);
     kernel->path = g_strdupv((char **) options->path);
+    kernel->packages = options->packages != NULL ? g_bytes_ref(options->packages) : NULL;
     kernel->cwd = g_strdup(options->cwd);
     kernel->seed = options->seed;
     kernel->has_seed = options->has_seed;
@@ -1033,6 +1088,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
         kernel->sandbox = *options->sandbox;
     g_queue_init(&kernel->stop_waiters);
     kernel->requests = ipb_requests_new();
+    kernel->commands = ipb_commands_new(loop);
     ipb_interrupt_init(&kernel->interrupt, loop, send_interrupt, &grace, kernel);
     return &kernel->base;
 }

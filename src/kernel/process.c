@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,15 +56,20 @@ typedef enum {
     IPB_PROCESS_ENDED,
 } IpbProcessState;
 
+/* Signals by which a limit kills a process. */
+static const int LIMIT_SIGNALS[] = {SIGKILL, SIGXCPU, SIGXFSZ};
+
 struct IpbProcess {
     IpbLoop *loop;
     IpbProcessFuncs funcs;
     void *data;
     IpbProcessState state;
     char **env, **path, *cwd;
+    GBytes *packages; /* or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
+    bool rehearses;
     unsigned init_timeout_ms;
     IpbKernelSandboxFuncs sandboxing;
     IpbWalls *walls;     /* NULL: none, or left */
@@ -85,6 +91,9 @@ struct IpbProcess {
     IpbTimer *end_timer;
     char *cause;      /* known here; it takes precedence */
     char *exit_cause; /* of the forkserver's report */
+    /* By LIMIT_SIGNALS: the limit that a kernel has exceeded if the signal has killed it, or NULL.
+     * Known once the walls are left, which may be before the report. */
+    char *limits[G_N_ELEMENTS(LIMIT_SIGNALS)];
     bool is_paused;
     bool is_wire_closed; /* by the kernel, dead or alive */
     bool has_broken_protocol;
@@ -130,9 +139,27 @@ check_end(IpbProcess *process)
 static void
 leave_walls(IpbProcess *process)
 {
+    if (process->walls == NULL)
+        return;
+    const IpbSandbox *sandbox = ipb_walls_sandbox(process->walls);
+    for (size_t i = 0; sandbox != NULL && i < G_N_ELEMENTS(LIMIT_SIGNALS); i++) {
+        g_free(process->limits[i]);
+        process->limits[i] = ipb_sandbox_describe_limit(sandbox, LIMIT_SIGNALS[i]);
+    }
+    ipb_walls_leave(g_steal_pointer(&process->walls), process,
+                    process->kind == IPB_BRANCH_PARKED ? 0 : process->id);
+}
+
+/* The limit that the kernel has exceeded, if that has ended it; else NULL. */
+static char *
+describe_limit(const IpbProcess *process, int wait_status)
+{
     if (process->walls != NULL)
-        ipb_walls_leave(g_steal_pointer(&process->walls), process,
-                        process->kind == IPB_BRANCH_PARKED ? 0 : process->id);
+        return ipb_sandbox_describe_limit(ipb_walls_sandbox(process->walls), wait_status);
+    for (size_t i = 0; WIFSIGNALED(wait_status) && i < G_N_ELEMENTS(LIMIT_SIGNALS); i++)
+        if (WTERMSIG(wait_status) == LIMIT_SIGNALS[i])
+            return g_strdup(process->limits[i]);
+    return NULL;
 }
 
 /* The last process takes the sandbox and what is in it with it, and waits for that. */
@@ -268,10 +295,7 @@ on_exit_report(int wait_status, const char *cause, void *data)
 {
     IpbProcess *process = data;
     process->is_exited = true;
-    g_autofree char *limit =
-        process->walls != NULL
-            ? ipb_sandbox_describe_limit(ipb_walls_sandbox(process->walls), wait_status)
-            : NULL;
+    g_autofree char *limit = describe_limit(process, wait_status);
     process->exit_cause = limit != NULL ? g_strdup_printf("%s: %s", cause, limit) : g_strdup(cause);
     /* If the forkserver is gone, only we can kill it. */
     if (process->pidfd >= 0)
@@ -581,6 +605,7 @@ forget_start(IpbProcess *process)
 {
     g_clear_pointer(&process->env, g_strfreev);
     g_clear_pointer(&process->path, g_strfreev);
+    g_clear_pointer(&process->packages, g_bytes_unref);
     g_clear_pointer(&process->cwd, g_free);
 }
 
@@ -601,9 +626,11 @@ send_start(IpbProcess *process, int64_t id, uint8_t *key, GError **error)
         .env = (const char *const *) process->env,
         .cwd = process->cwd,
         .path = (const char *const *) process->path,
+        .packages = process->packages,
         .has_seed = process->has_seed,
         .seed = process->seed,
         .rules = process->rules,
+        .rehearses = process->rehearses,
     };
     size_t size;
     g_autofree char *frame = ipb_message_build_start(&start, &size, error);
@@ -697,17 +724,24 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
 
 /* --- the sandbox ------------------------------------------------------------------------------ */
 
-static void
-on_walls_ready(void *data)
+static IpbForkSandbox
+find_place(const IpbProcess *process)
 {
-    IpbProcess *process = data;
     const IpbSandboxEntry entry = ipb_sandbox_entry(ipb_walls_sandbox(process->walls));
-    IpbForkSandbox place = {
+    return (IpbForkSandbox){
         .init_pidfd = entry.fds[0],
         .plan_fd = entry.fds[1],
         .channel_fd = entry.fds[2],
     };
-    process->fork = ipb_fork_new(process->forkserver, &place, on_forked, on_exit_report, process);
+}
+
+static void
+on_walls_ready(void *data)
+{
+    IpbProcess *process = data;
+    const IpbForkSandbox place = find_place(process);
+    process->fork = ipb_fork_new(process->forkserver, IPB_FORK_KERNEL, &place, on_forked,
+                                 on_exit_report, process);
 }
 
 static void
@@ -761,16 +795,17 @@ static const IpbWallsFuncs walls_funcs = {
 
 /* A sandbox has its own ways to the outside, which replace those of the application's
  * environment. */
-static void
-change_environment(IpbProcess *process, const IpbSandboxPlan *plan)
+static char **
+change_environment(char **env, const IpbSandboxPlan *plan)
 {
     for (char **name = plan->unset; *name != NULL; name++)
-        process->env = g_environ_unsetenv(process->env, *name);
+        env = g_environ_unsetenv(env, *name);
     for (char **entry = plan->environment; *entry != NULL; entry++) {
         const char *equals = strchr(*entry, '=');
         g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
-        process->env = g_environ_setenv(process->env, name, equals + 1, TRUE);
+        env = g_environ_setenv(env, name, equals + 1, TRUE);
     }
+    return env;
 }
 
 static void
@@ -783,7 +818,7 @@ make_sandbox(IpbProcess *process)
         fail_start(process, error->message);
         return;
     }
-    change_environment(process, plan);
+    process->env = change_environment(process->env, plan);
     process->walls =
         ipb_walls_new(process->loop, plan, &process->sandboxing, &walls_funcs, process, &error);
     if (process->walls == NULL)
@@ -799,8 +834,8 @@ start(IpbProcess *process, const IpbKernelSandboxFuncs *sandbox)
         process->sandboxing = *sandbox;
         make_sandbox(process);
     } else {
-        process->fork = ipb_fork_new(process->forkserver, /* sandbox= */ NULL, on_forked,
-                                     on_exit_report, process);
+        process->fork = ipb_fork_new(process->forkserver, IPB_FORK_KERNEL, /* sandbox= */ NULL,
+                                     on_forked, on_exit_report, process);
     }
 }
 
@@ -901,10 +936,12 @@ ipb_process_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbProcessOption
     process->data = data;
     process->env = g_strdupv((char **) options->env);
     process->path = g_strdupv((char **) options->path);
+    process->packages = options->packages != NULL ? g_bytes_ref(options->packages) : NULL;
     process->cwd = g_strdup(options->cwd);
     process->has_seed = options->has_seed;
     process->seed = options->seed;
     process->rules = options->rules;
+    process->rehearses = options->rehearses;
     process->init_timeout_ms = options->init_timeout_ms;
     process->kind = options->kind;
     process->pidfd = process->write_fd = process->new_pipes[0] = process->new_pipes[1] = -1;
@@ -995,6 +1032,52 @@ ipb_process_has_socket(const IpbProcess *process, uint64_t inode)
            ipb_descendants_have_socket(process->pid, process->pidfd, inode);
 }
 
+char **
+ipb_process_change_environment(const IpbProcess *process, char **env)
+{
+    g_autofree char *id = g_strdup_printf("%" PRId64, process->id);
+    if (process->walls != NULL)
+        env = change_environment(env, ipb_walls_plan(process->walls));
+    return g_environ_setenv(env, "IPYBOX_KERNEL_ID", id, TRUE);
+}
+
+IpbFork *
+ipb_process_fork_command(IpbProcess *process, IpbForkFunc on_command_forked,
+                         IpbForkExitFunc on_command_exit, void *data)
+{
+    IpbForkSandbox place;
+    if (process->walls != NULL)
+        place = find_place(process);
+    return ipb_fork_new(process->forkserver, IPB_FORK_COMMAND,
+                        process->walls != NULL ? &place : NULL, on_command_forked, on_command_exit,
+                        data);
+}
+
+bool
+ipb_process_admit(const IpbProcess *process, pid_t pid, GError **error)
+{
+    if (ipb_process_is_ending(process)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_KERNEL_DIED, "the kernel has ended");
+        return false;
+    }
+    return process->walls == NULL ||
+           ipb_sandbox_add_process(ipb_walls_sandbox(process->walls), pid, error);
+}
+
+bool
+ipb_process_is_ending(const IpbProcess *process)
+{
+    return process->state >= IPB_PROCESS_ENDING;
+}
+
+char *
+ipb_process_describe_limit(const IpbProcess *process, int wait_status)
+{
+    return process->walls != NULL
+               ? ipb_sandbox_describe_limit(ipb_walls_sandbox(process->walls), wait_status)
+               : NULL;
+}
+
 void
 ipb_process_interrupt(IpbProcess *process, bool is_repetition)
 {
@@ -1056,6 +1139,8 @@ ipb_process_free(IpbProcess *process)
     g_strfreev(process->warnings);
     g_free(process->cause);
     g_free(process->exit_cause);
+    for (size_t i = 0; i < G_N_ELEMENTS(LIMIT_SIGNALS); i++)
+        g_free(process->limits[i]);
     forget_start(process);
     ipb_loop_unref(process->loop);
     g_free(process);

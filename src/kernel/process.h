@@ -17,9 +17,11 @@ typedef struct {
     const char *const *env;
     const char *cwd;
     const char *const *path;
+    GBytes *packages; /* see IpbKernelOptions; or NULL */
     bool has_seed;
     int64_t seed;
     IpbKernelRules rules;
+    bool rehearses; /* see ipb_kernel_start() */
     unsigned init_timeout_ms;
     const IpbKernelSandboxFuncs *sandbox; /* NULL: none */
     /* NULL: a fresh process. Else a branch of this one, of the same forkserver, which runs no cell:
@@ -83,6 +85,21 @@ void ipb_process_shut_down(IpbProcess *process, unsigned grace_ms, const char *c
 void ipb_process_kill(IpbProcess *process, const char *cause);
 /* See base/descendants.h; false before its fork and after its end. */
 bool ipb_process_has_socket(const IpbProcess *process, uint64_t inode);
+/* --- commands, which belong to a process that is ready --- */
+
+/* Takes the environment of the kernel, as it was given, and returns that of its commands. */
+char **ipb_process_change_environment(const IpbProcess *process, char **env);
+/* Forks a process that is to execute a command, into the walls of @process: forkserver.h. */
+IpbFork *ipb_process_fork_command(IpbProcess *process, IpbForkFunc on_forked,
+                                  IpbForkExitFunc on_exit, void *data);
+/* Puts the fork @pid under the limits of the sandbox, before it executes anything. KERNEL_DIED: the
+ * process is about to end. */
+bool ipb_process_admit(const IpbProcess *process, pid_t pid, GError **error);
+/* It is dead or killed, and on_end is due. */
+bool ipb_process_is_ending(const IpbProcess *process);
+/* ipb_sandbox_describe_limit() of its sandbox; NULL without one. Caller frees. */
+char *ipb_process_describe_limit(const IpbProcess *process, int wait_status);
+
 void ipb_process_set_paused(IpbProcess *process, bool paused);
 /* Kills it if it lives. */
 void ipb_process_free(IpbProcess *process);

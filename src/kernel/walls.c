@@ -19,6 +19,7 @@ typedef struct {
 
 struct IpbWalls {
     IpbSandbox *sandbox;
+    IpbSandboxPlan *plan;
     IpbKernelSandboxFuncs sandboxing;
     void *reach; /* what code inside can reach; NULL before the sandbox is ready */
     GPtrArray *members;
@@ -29,6 +30,7 @@ static void
 free_walls(IpbWalls *walls)
 {
     ipb_sandbox_free(walls->sandbox);
+    ipb_sandbox_plan_unref(walls->plan);
     if (walls->reach != NULL)
         walls->sandboxing.free_reach(walls->reach);
     g_ptr_array_unref(walls->members);
@@ -173,6 +175,7 @@ ipb_walls_new(IpbLoop *loop, const IpbSandboxPlan *plan, const IpbKernelSandboxF
 {
     IpbWalls *walls = g_new0(IpbWalls, 1);
     walls->sandboxing = *sandboxing;
+    walls->plan = ipb_sandbox_plan_ref((IpbSandboxPlan *) plan);
     walls->members = g_ptr_array_new_with_free_func(g_free);
     IpbSandboxOptions options = {
         .plan = plan,
@@ -235,6 +238,12 @@ ipb_walls_leave(IpbWalls *walls, void *data, int64_t id)
     if (walls->members->len > 0 && id != 0)
         ipb_orphans_kill(&id, 1);
     free_if_empty(walls);
+}
+
+const IpbSandboxPlan *
+ipb_walls_plan(const IpbWalls *walls)
+{
+    return walls->plan;
 }
 
 IpbSandbox *

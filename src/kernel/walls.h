@@ -42,4 +42,6 @@ bool ipb_walls_end(IpbWalls *walls);
  * what has the kernel @id in its environment (0: none has). */
 void ipb_walls_leave(IpbWalls *walls, void *data, int64_t id);
 /* Borrowed. */
+const IpbSandboxPlan *ipb_walls_plan(const IpbWalls *walls);
+/* Borrowed. */
 IpbSandbox *ipb_walls_sandbox(const IpbWalls *walls);

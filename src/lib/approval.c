@@ -17,7 +17,7 @@ struct IpyboxApproval {
     char *tool;
     char *arguments;
     char *server_params; /* or NULL */
-    bool is_installation;
+    IpbApprovalSubject subject;
     char *question; /* made by its getter */
 };
 
@@ -61,7 +61,7 @@ ipybox_approval_get_question(IpyboxApproval *approval)
         .arguments_json = approval->arguments,
         .arguments_size = strlen(approval->arguments),
         .server_params = approval->server_params,
-        .is_installation = approval->is_installation,
+        .subject = approval->subject,
     };
     approval->question = ipb_approval_question(&request, NULL);
     return approval->question;
@@ -122,7 +122,7 @@ ipb_lib_approval_new(const IpbApprovalRequest *request, IpbSession *core, GPtrAr
         .tool = g_strdup(request->tool_name),
         .arguments = g_strndup(request->arguments_json, request->arguments_size),
         .server_params = g_strdup(request->server_params),
-        .is_installation = request->is_installation,
+        .subject = request->subject,
     };
     g_ptr_array_add(waiting, approval);
     return approval;

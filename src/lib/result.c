@@ -23,6 +23,7 @@ struct IpyboxResult {
     char *error_name, *error_value, *traceback; /* NULL: no exception */
     char *message;                              /* or NULL */
     int64_t execution_count;                    /* 0: it did not run */
+    char *changes, *changes_cut;                /* or NULL */
 };
 
 struct IpbLibCollector {
@@ -114,6 +115,8 @@ finish(IpbLibCollector *collector, const IpbEvent *done)
     result->message = g_strdup(done->text);
     result->execution_count = done->execution_count;
     result->is_undone = done->is_undone;
+    result->changes = g_strdup(done->changes);
+    result->changes_cut = g_strdup(done->changes_cut);
     g_autofree char *text = ipb_cell_text_get(collector->text);
     result->text = ipb_lib_make_valid(text, strlen(text));
     if (result->text == NULL)
@@ -173,6 +176,20 @@ ipybox_result_is_undone(const IpyboxResult *result)
 {
     g_return_val_if_fail(result != NULL, FALSE);
     return result->is_undone;
+}
+
+const char *
+ipybox_result_get_changes(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return result->changes;
+}
+
+const char *
+ipybox_result_get_changes_cut(const IpyboxResult *result)
+{
+    g_return_val_if_fail(result != NULL, NULL);
+    return result->changes_cut;
 }
 
 gboolean
@@ -284,5 +301,7 @@ ipybox_result_free(IpyboxResult *result)
     g_free(result->error_value);
     g_free(result->traceback);
     g_free(result->message);
+    g_free(result->changes);
+    g_free(result->changes_cut);
     g_free(result);
 }

@@ -19,6 +19,7 @@
 #include "lib/result.h"
 #include "lib/runtime.h"
 #include "lib/server.h"
+#include "lib/tool-call.h"
 #include "lib/version.h"
 #include "session/saved-state.h"
 
@@ -30,6 +31,8 @@ struct IpyboxSession {
     char *workspace;
     IpyboxApprovalFunc on_approval;
     IpyboxWithdrawnFunc on_withdrawn;
+    IpyboxToolCallFunc on_tool_call;
+    IpyboxToolCallFunc on_tool_cancelled;
     IpyboxEventFunc on_event;
     IpyboxLogFunc on_log;
     gpointer user_data;
@@ -40,9 +43,10 @@ struct IpyboxSession {
     IpbTimer *close_timer;
     void (*ended)(void *data); /* for the runtime, which waits for the end; or NULL */
     void *ended_data;
-    GPtrArray *calls;     /* IpbCall that the core has not ended */
-    GPtrArray *approvals; /* IpyboxApproval that wait; borrowed */
-    char **warnings;      /* of a session that was forked; or NULL */
+    GPtrArray *calls;      /* IpbCall that the core has not ended */
+    GPtrArray *approvals;  /* IpyboxApproval that wait; borrowed */
+    GPtrArray *tool_calls; /* IpyboxToolCall that wait; borrowed */
+    char **warnings;       /* of a session that was forked; or NULL */
 };
 
 static bool
@@ -65,6 +69,7 @@ session_unref(IpyboxSession *session)
         return;
     g_ptr_array_unref(session->calls);
     g_ptr_array_unref(session->approvals);
+    g_ptr_array_unref(session->tool_calls);
     g_main_context_unref(session->context);
     g_strfreev(session->warnings);
     g_free(session->workspace);
@@ -148,6 +153,40 @@ on_withdrawn(uint64_t id, void *data)
 }
 
 static void
+on_tool_call(const IpbApplicationCall *call, void *data)
+{
+    IpyboxSession *session = data;
+    if (session->is_freed)
+        return;
+    g_autoptr(IpyboxToolCall) made =
+        ipb_lib_tool_call_new(call, session->core, session->tool_calls);
+    ipb_block_enter_callback();
+    session->on_tool_call(session, made, session->user_data);
+    ipb_block_leave_callback();
+}
+
+static void
+report_cancelled(IpyboxSession *session, void *call)
+{
+    if (session->is_freed)
+        return;
+    ipb_block_enter_callback();
+    session->on_tool_cancelled(session, call, session->user_data);
+    ipb_block_leave_callback();
+}
+
+/* As for on_withdrawn. */
+static void
+on_tool_cancelled(uint64_t id, void *data)
+{
+    IpyboxSession *session = data;
+    IpyboxToolCall *call = ipb_lib_tool_call_detach(session->tool_calls, id);
+    if (call != NULL && !session->is_freed && session->on_tool_cancelled != NULL)
+        run_soon(session, report_cancelled, ipybox_tool_call_ref(call),
+                 (GDestroyNotify) ipybox_tool_call_unref);
+}
+
+static void
 on_log(const char *level, const char *text, void *data)
 {
     IpyboxSession *session = data;
@@ -224,6 +263,11 @@ check_options(const IpyboxSessionOptions *options, GError **error)
                     "workspace_mode: %d is no IpyboxWorkspaceMode", (int) options->workspace_mode);
         return false;
     }
+    if (options->application_tools != NULL && options->on_tool_call == NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "application_tools needs on_tool_call, which runs their calls");
+        return false;
+    }
     if (options->sandbox == IPYBOX_SANDBOX_OFF && options->sandbox_config != NULL) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
                             "sandbox_config has no effect where sandbox is IPYBOX_SANDBOX_OFF");
@@ -236,6 +280,11 @@ check_options(const IpyboxSessionOptions *options, GError **error)
 static IpbSession *
 make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **error)
 {
+    g_autoptr(IpbApplicationTools) tools = NULL;
+    const char *described = options->application_tools;
+    if (described != NULL &&
+        (tools = ipb_application_tools_new(described, strlen(described), error)) == NULL)
+        return NULL;
     IpbSessionOptions core_options = {
         .workspace = options->workspace,
         .saves_images = true,
@@ -251,6 +300,9 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .approval_timeout_ms = options->approval_timeout_ms,
         .on_approval = options->on_approval != NULL ? on_approval : NULL,
         .on_approval_withdrawn = options->on_withdrawn != NULL ? on_withdrawn : NULL,
+        .application_tools = tools,
+        .on_tool_call = on_tool_call,
+        .on_tool_cancelled = on_tool_cancelled,
         .connect_timeout_ms = options->connect_timeout_ms,
         .seed = options->seed,
         .has_seed = options->seed >= 0,
@@ -293,12 +345,15 @@ make_session(IpyboxRuntime *runtime, const IpyboxSessionOptions *options)
     session->context = g_main_context_ref(runtime->context);
     session->on_approval = options->on_approval;
     session->on_withdrawn = options->on_withdrawn;
+    session->on_tool_call = options->on_tool_call;
+    session->on_tool_cancelled = options->on_tool_cancelled;
     session->on_event = options->on_event;
     session->on_log = options->on_log;
     session->user_data = options->user_data;
     session->can_register = options->sandbox == IPYBOX_SANDBOX_OFF || options->register_servers;
     session->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_call_unref);
     session->approvals = g_ptr_array_new();
+    session->tool_calls = g_ptr_array_new();
     return session;
 }
 
@@ -337,7 +392,7 @@ ipybox_session_start(IpyboxSession *session)
 {
     g_return_if_fail(session != NULL);
     if (is_open(session))
-        ipb_session_start(session->core);
+        ipb_session_start(session->core, /* rehearses= */ false);
 }
 
 const char *
@@ -562,7 +617,7 @@ on_changes(const IpbStagedResult *result, const GError *error, void *data)
         ipb_call_return_copy(call, error);
     } else {
         IpbJsonWriter *writer = ipb_json_writer_new();
-        ipb_staged_result_write(result, writer);
+        ipb_staged_result_write(result, IPB_STAGED_MAX_SHOWN, writer);
         ipb_call_return(call, ipb_json_writer_finish(writer, NULL), g_free);
     }
     forget_call(call->owner, call);
@@ -971,6 +1026,7 @@ drop_core(IpyboxSession *session)
     session_ref(session); /* the call of a fork that did not end has the last reference */
     g_clear_pointer(&session->close_timer, ipb_timer_free);
     ipb_lib_approval_detach_all(session->approvals);
+    ipb_lib_tool_call_detach_all(session->tool_calls);
     g_clear_pointer(&session->core, ipb_session_free);
     g_ptr_array_set_size(session->calls, 0);
     if (session->runtime != NULL) {
@@ -1003,6 +1059,7 @@ end_core(IpyboxSession *session)
         return;
     session->is_closed = true;
     ipb_lib_approval_detach_all(session->approvals);
+    ipb_lib_tool_call_detach_all(session->tool_calls);
     for (guint i = 0; i < session->calls->len; i++)
         ipb_call_return_error(g_ptr_array_index(session->calls, i), make_cancelled(session));
     if (session->closing != NULL)
@@ -1176,6 +1233,8 @@ new_branch(const IpyboxSession *session, const IpyboxForkOptions *options)
     const IpyboxSessionOptions same = {
         .on_approval = session->on_approval,
         .on_withdrawn = session->on_withdrawn,
+        .on_tool_call = session->on_tool_call,
+        .on_tool_cancelled = session->on_tool_cancelled,
         .on_event = session->on_event,
         .on_log = session->on_log,
         .user_data = options->user_data,
@@ -1197,6 +1256,8 @@ start_fork(IpyboxSession *session, IpyboxSession *branch, const IpyboxForkOption
         .has_seed = options->seed >= 0,
         .on_approval = branch->on_approval != NULL ? on_approval : NULL,
         .on_approval_withdrawn = branch->on_withdrawn != NULL ? on_withdrawn : NULL,
+        .on_tool_call = on_tool_call,
+        .on_tool_cancelled = on_tool_cancelled,
         .on_event = on_session_event,
         .on_log = on_log,
         .data = branch,

@@ -84,6 +84,10 @@ IpbLayerChanges *ipb_layer_list(IpbLayer *layer, const IpbSandboxPlan *plan);
 bool ipb_layer_is_empty(IpbLayer *layer);
 /* Is @path one of @paths, or below one? NULL: every path is. */
 bool ipb_layer_is_chosen(const char *path, const char *const *paths);
+/* Drops the changes that are not at one of @paths. @has_parents: new directories above them stay.
+ * NOT_FOUND: nothing has changed at one of them. */
+bool ipb_layer_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
+                      GError **error);
 
 /* --- commit --- */
 

@@ -71,8 +71,9 @@ struct IpbCells {
     IpbSandboxing *sandboxing; /* NULL: no sandbox */
     IpbRecord *record;         /* or NULL */
     char *workspace;
-    char *images_dir;  /* or NULL */
-    char *working_dir; /* or NULL */
+    char *images_dir;           /* or NULL */
+    char *working_dir;          /* or NULL */
+    IpbStagedWorkspace *staged; /* or NULL */
     IpbEventFunc on_event;
     void (*on_log)(const char *level, const char *text, void *data);
     void *data;
@@ -285,12 +286,19 @@ end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *eve
     record_cell(cell); /* of a cell that never ran */
     if (event != NULL)
         remember_ended(cell, event);
+    IpbStagedWorkspace *staged = cell->cells->staged;
+    g_autofree char *cut = NULL;
+    g_autofree char *changes = event != NULL && staged != NULL && cell->comm == NULL
+                                   ? ipb_staged_workspace_cell_changes(staged, &cut)
+                                   : NULL;
     send_event(cell, &(IpbEvent){
                          .type = IPB_EVENT_DONE,
                          .status = status,
                          .text = text,
                          .execution_count = event != NULL ? event->execution_count : 0,
                          .is_undone = cell->is_undone,
+                         .changes = changes,
+                         .changes_cut = cut,
                          .user_expressions = event != NULL ? event->user_expressions : NULL,
                          .payload = event != NULL ? event->payload : NULL,
                      });
@@ -935,6 +943,7 @@ ipb_cells_new(IpbLoop *loop, const IpbCellsOptions *options)
         .loop = ipb_loop_ref(loop),
         .approvals = options->approvals,
         .sandboxing = options->sandboxing,
+        .staged = options->staged,
         .record = options->record,
         .workspace = g_strdup(options->workspace),
         .images_dir = g_strdup(options->images_dir),

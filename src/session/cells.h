@@ -13,6 +13,7 @@
 #include "kernel/kernel.h"
 #include "session/record.h"
 #include "session/sandboxing.h"
+#include "session/staged-workspace.h"
 #include "tools/approvals.h"
 
 typedef struct IpbCells IpbCells;
@@ -37,6 +38,8 @@ typedef struct {
     IpbSandboxing *sandboxing;
     /* gets the cells and their events; borrowed, or NULL */
     IpbRecord *record;
+    /* what cells changed in it is said by their DONE events; borrowed, or NULL */
+    IpbStagedWorkspace *staged;
     const char *workspace;
     /* absolute: where images of displays are saved; NULL: they are not saved */
     const char *images_dir;

@@ -56,6 +56,8 @@ ipb_kept_options_new(const IpbSessionOptions *options)
     keep_list(kept, &copy->server_variables);
     keep_list(kept, &copy->env);
     keep_text(kept, &copy->allowed_servers);
+    if (copy->application_tools != NULL)
+        ipb_application_tools_ref(copy->application_tools);
     keep_path(kept, &copy->approval_rules);
     keep_path(kept, &copy->audit_log);
     keep_path(kept, &copy->record);
@@ -65,6 +67,8 @@ ipb_kept_options_new(const IpbSessionOptions *options)
     keep_path(kept, &copy->staging_dir);
     copy->on_approval = NULL;
     copy->on_approval_withdrawn = NULL;
+    copy->on_tool_call = NULL;
+    copy->on_tool_cancelled = NULL;
     copy->on_event = NULL;
     copy->on_log = NULL;
     copy->data = NULL;
@@ -80,6 +84,7 @@ ipb_kept_options_get(const IpbKeptOptions *kept)
 void
 ipb_kept_options_free(IpbKeptOptions *kept)
 {
+    ipb_application_tools_unref(kept->options.application_tools);
     g_string_chunk_free(kept->texts);
     g_ptr_array_unref(kept->lists);
     g_free(kept);

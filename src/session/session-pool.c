@@ -247,7 +247,7 @@ add_entry(IpbSessionPool *pool, size_t owner)
         return;
     }
     g_ptr_array_add(pool->waiting, entry);
-    ipb_session_start(entry->session);
+    ipb_session_start(entry->session, /* rehearses= */ true);
 }
 
 static void

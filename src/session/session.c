@@ -11,6 +11,7 @@
 #include "command/known-paths.h"
 #include "json/writer.h"
 #include "session/allowed-servers.h"
+#include "session/approved-changes.h"
 #include "session/environment.h"
 #include "session/file-stamps.h"
 #include "session/install-command.h"
@@ -34,6 +35,8 @@ struct IpbSession {
     void (*on_log)(const char *level, const char *text, void *data);
     IpbApprovalAskFunc on_approval;
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
+    IpbApplicationCallFunc on_tool_call;
+    IpbApplicationCancelFunc on_tool_cancelled;
     IpbEventFunc on_event;
     void *data;
 
@@ -45,9 +48,10 @@ struct IpbSession {
     IpbApprovals *approvals;
     IpbToolHost *tool_host;
     IpbToolChannel *tool_channel;
-    IpbToolRelay *tool_relay;   /* or NULL */
-    IpbSandboxing *sandboxing;  /* NULL: no sandbox */
-    IpbStagedWorkspace *staged; /* or NULL */
+    IpbToolRelay *tool_relay;             /* or NULL */
+    IpbSandboxing *sandboxing;            /* NULL: no sandbox */
+    IpbStagedWorkspace *staged;           /* or NULL */
+    IpbApprovedChanges *approved_changes; /* or NULL */
     IpbRegistrar *registrar;
     IpbInstaller *installer;
     uint64_t install_call; /* the tool call that installs a package; 0: none */
@@ -151,6 +155,37 @@ on_approval_withdrawn(uint64_t request, void *data)
     session->on_approval_withdrawn(request, session->data);
 }
 
+/* --- tools of the application ----------------------------------------------------------------- */
+
+static void
+on_application_call(uint64_t id, const char *server_name, const char *tool_name,
+                    const char *arguments, size_t size, void *data)
+{
+    IpbSession *session = data;
+    const IpbApplicationCall call = {
+        .id = id,
+        .server_name = server_name,
+        .tool_name = tool_name,
+        .arguments_json = arguments,
+        .arguments_size = size,
+    };
+    session->on_tool_call(&call, session->data);
+}
+
+static void
+on_application_cancel(uint64_t call, void *data)
+{
+    IpbSession *session = data;
+    session->on_tool_cancelled(call, session->data);
+}
+
+void
+ipb_session_answer_tool(IpbSession *session, uint64_t call, const IpbJson *result,
+                        IpbJsonDoc **document, const GError *error)
+{
+    ipb_tool_host_answer_application(session->tool_host, call, result, document, error);
+}
+
 /* --- tools ------------------------------------------------------------------------------------ */
 
 bool
@@ -246,6 +281,7 @@ ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data)
 {
     ipb_cells_reset(session->cells);
     drop_checkpoints(session);
+    ipb_session_cancel_changes(session);
     ipb_approvals_cancel_all(session->approvals);
     ipb_kernel_reset(session->kernel);
     ipb_tool_host_reset(session->tool_host, done, data);
@@ -513,6 +549,9 @@ make_tools(IpbSession *session, const IpbSessionOptions *options, GError **error
             .on_own_call =
                 options->is_sandboxed || options->approves_shell_cmds ? on_own_call : NULL,
             .on_own_cancel = on_own_cancel,
+            .application_tools = options->application_tools,
+            .on_application_call = on_application_call,
+            .on_application_cancel = on_application_cancel,
             .make_install_arguments = options->is_sandboxed ? make_install_arguments : NULL,
             .data = session,
         });
@@ -570,6 +609,9 @@ make_kernel(IpbSession *session, const IpbSessionOptions *options, IpbEventFunc 
         .env = (const char *const *) env,
         .cwd = session->working_dir != NULL ? session->working_dir : session->workspace,
         .path = (const char *const *) path,
+        .packages = options->application_tools != NULL
+                        ? ipb_application_tools_packages(options->application_tools)
+                        : NULL,
         .seed = options->seed,
         .has_seed = options->has_seed,
         .rules = {.approves_shell_cmds = options->approves_shell_cmds,
@@ -671,6 +713,7 @@ make_cells(IpbSession *session, const IpbSessionOptions *options)
                                          .approvals = session->approvals,
                                          .sandboxing = session->sandboxing,
                                          .record = session->record,
+                                         .staged = session->staged,
                                          .workspace = session->workspace,
                                          .images_dir = options->saves_images ? images_dir : NULL,
                                          .working_dir = session->working_dir,
@@ -679,6 +722,27 @@ make_cells(IpbSession *session, const IpbSessionOptions *options)
                                          .on_log = on_log,
                                          .data = session,
                                      });
+}
+
+static IpbSandboxPlan *
+make_commit_plan(void *data, GError **error)
+{
+    const IpbSession *session = data;
+    return ipb_sandboxing_commit_plan(session->sandboxing, error);
+}
+
+static void
+make_approved_changes(IpbSession *session)
+{
+    if (session->staged != NULL)
+        session->approved_changes = ipb_approved_changes_new(&(IpbApprovedChangesOptions){
+            .approvals = session->approvals,
+            .cells = session->cells,
+            .staged = session->staged,
+            .workspace = session->workspace,
+            .make_plan = make_commit_plan,
+            .data = session,
+        });
 }
 
 static void
@@ -728,7 +792,8 @@ static bool
 check_options(const IpbSessionOptions *options, const IpbKernelProvider *provider, GError **error)
 {
     const char *problem = NULL;
-    bool needs_tools = options->allowed_servers != NULL || options->tool_server_host != NULL;
+    bool needs_tools = options->allowed_servers != NULL || options->tool_server_host != NULL ||
+                       options->application_tools != NULL;
     if (needs_tools &&
         !ipb_kernel_provider_check(provider, IPB_KERNEL_HAS_TOOL_STUBS, "call tools", error))
         return false;
@@ -738,6 +803,8 @@ check_options(const IpbSessionOptions *options, const IpbKernelProvider *provide
         problem = "a staged workspace needs a sandbox";
     else if (options->staging_dir != NULL && !options->is_staged)
         problem = "staging_dir is of a staged workspace: it needs workspace_mode \"staged\"";
+    else if (options->application_tools != NULL && options->tool_server_host != NULL)
+        problem = "application_tools: the session's calls go to another program's tool server";
     else if (options->limits != NULL && !options->is_sandboxed)
         problem = "limits are those of a sandbox: they need one";
     else if (options->undo > IPB_MAX_UNDO)
@@ -799,6 +866,8 @@ ipb_session_hand_over(IpbSession *session, const IpbSessionOptions *options)
     session->on_log = options->on_log;
     session->on_approval = options->on_approval;
     session->on_approval_withdrawn = options->on_approval_withdrawn;
+    session->on_tool_call = options->on_tool_call;
+    session->on_tool_cancelled = options->on_tool_cancelled;
     session->data = options->data;
 }
 
@@ -825,6 +894,8 @@ new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branc
     session->on_log = options->on_log;
     session->on_approval = options->on_approval;
     session->on_approval_withdrawn = options->on_approval_withdrawn;
+    session->on_tool_call = options->on_tool_call;
+    session->on_tool_cancelled = options->on_tool_cancelled;
     session->data = options->data;
     session->approves_shell_cmds = options->approves_shell_cmds;
     session->allows_builds = options->allows_builds;
@@ -851,6 +922,7 @@ new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branc
         return NULL;
     }
     make_cells(session, options);
+    make_approved_changes(session);
     make_registrar(session, options);
     make_installer(session, options);
     session->kernel =
@@ -933,6 +1005,8 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
     options.workspace = forerunner->workspace;
     options.on_approval = fork->on_approval;
     options.on_approval_withdrawn = fork->on_approval_withdrawn;
+    options.on_tool_call = fork->on_tool_call;
+    options.on_tool_cancelled = fork->on_tool_cancelled;
     options.on_event = fork->on_event;
     options.on_log = fork->on_log;
     options.data = fork->data;
@@ -956,9 +1030,9 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
 }
 
 void
-ipb_session_start(IpbSession *session)
+ipb_session_start(IpbSession *session, bool rehearses)
 {
-    ipb_kernel_start(session->kernel);
+    ipb_kernel_start(session->kernel, rehearses);
 }
 
 static void
@@ -982,6 +1056,7 @@ ipb_session_close(IpbSession *session, void (*done)(void *data), void *data)
     session->n_closing = 4;
     ipb_cells_close(session->cells);
     ipb_checkpoints_drop_all(session->checkpoints);
+    ipb_session_cancel_changes(session);
     ipb_approvals_cancel_all(session->approvals);
     ipb_registrar_close(session->registrar, on_part_closed, session);
     ipb_installer_close(session->installer, on_part_closed, session);
@@ -995,6 +1070,7 @@ ipb_session_free(IpbSession *session)
     if (session == NULL)
         return;
     session->is_closing = true;
+    ipb_approved_changes_close(session->approved_changes);
     g_clear_pointer(&session->checkpoints, ipb_checkpoints_free);
     g_clear_pointer(&session->kernel, ipb_kernel_free);
     g_clear_pointer(&session->cells, ipb_cells_free);
@@ -1004,6 +1080,7 @@ ipb_session_free(IpbSession *session)
     g_clear_pointer(&session->tool_relay, ipb_tool_relay_free);
     g_clear_pointer(&session->tool_host, ipb_tool_host_free);
     g_clear_pointer(&session->approvals, ipb_approvals_free);
+    g_clear_pointer(&session->approved_changes, ipb_approved_changes_free);
     g_clear_pointer(&session->record, ipb_record_free);
     g_clear_pointer(&session->registrar, ipb_registrar_free);
     g_clear_pointer(&session->installer, ipb_installer_free);
@@ -1060,16 +1137,39 @@ ipb_session_layer(const IpbSession *session)
     return session->staged != NULL ? ipb_staged_workspace_directory(session->staged) : NULL;
 }
 
+static bool
+check_staged(const IpbSession *session, GError **error)
+{
+    if (session->staged != NULL && !session->is_closing)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        session->is_closing ? "the session is closed"
+                                            : "the session's workspace is not staged");
+    return false;
+}
+
+bool
+ipb_session_request_changes(IpbSession *session, bool is_discard, const char *const *paths,
+                            IpbStagedFunc func, void *data, GError **error)
+{
+    return check_staged(session, error) &&
+           ipb_approved_changes_start(session->approved_changes, is_discard, paths, func, data,
+                                      error);
+}
+
+void
+ipb_session_cancel_changes(IpbSession *session)
+{
+    if (session->approved_changes != NULL)
+        ipb_approved_changes_cancel(session->approved_changes);
+}
+
 bool
 ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action, const char *const *paths,
                             IpbStagedFunc func, void *data, GError **error)
 {
-    if (session->staged == NULL || session->is_closing) {
-        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                            session->is_closing ? "the session is closed"
-                                                : "the session's workspace is not staged");
+    if (!check_staged(session, error))
         return false;
-    }
     bool writes = action != IPB_STAGED_LIST && action != IPB_STAGED_LIST_DIFFS;
     if (writes && !ipb_cells_is_idle(session->cells)) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
@@ -1128,6 +1228,23 @@ ipb_session_request(IpbSession *session, const char *method, const char *params,
         return false;
     }
     return ipb_kernel_request(session->kernel, method, params, func, data, error);
+}
+
+uint64_t
+ipb_session_run_command(IpbSession *session, const IpbCommandOptions *options, IpbCommandFunc func,
+                        void *data, GError **error)
+{
+    if (session->is_closing) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "the session is closed");
+        return 0;
+    }
+    return ipb_kernel_run_command(session->kernel, options, func, data, error);
+}
+
+void
+ipb_session_cancel_command(IpbSession *session, uint64_t command)
+{
+    ipb_kernel_cancel_command(session->kernel, command);
 }
 
 void

@@ -15,8 +15,22 @@
 #include "session/installer.h"
 #include "session/registrar.h"
 #include "session/runtime.h"
+#include "tools/application-tools.h"
 
 typedef struct IpbSession IpbSession;
+
+/* A call of a tool of the application, which a cell has made and which was approved. Everything is
+ * borrowed. */
+typedef struct {
+    uint64_t id;
+    const char *server_name, *tool_name; /* both are offered by the application */
+    const char *arguments_json;          /* a JSON object; untrusted: a cell wrote it */
+    size_t arguments_size;
+} IpbApplicationCall;
+
+typedef void (*IpbApplicationCallFunc)(const IpbApplicationCall *call, void *data);
+/* The call with this id needs no answer any more: its cell was interrupted, or its session ends. */
+typedef void (*IpbApplicationCancelFunc)(uint64_t call, void *data);
 
 typedef struct {
     /* the kernel's directory; NULL: the current one */
@@ -44,6 +58,9 @@ typedef struct {
      * without a registration, as packages made by mcpygen do; NULL: none. Sessions without a
      * sandbox may call others, too: tools/tool-host.h */
     const char *allowed_servers;
+    /* Tools that the application itself runs: tools/application-tools.h. A reference is taken.
+     * NULL: none. They need on_tool_call and on_tool_cancelled. */
+    IpbApplicationTools *application_tools;
     /* of calls that no rule names */
     IpbApprovalPolicy approval;
     /* the user did not choose it: installations by cells ask even if it allows calls */
@@ -62,6 +79,10 @@ typedef struct {
     IpbApprovalAskFunc on_approval;
     /* the answer is not needed any more; may be NULL */
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
+    /* A call of one of application_tools was approved: run it, and answer by
+     * ipb_session_answer_tool(), later. NULL: there are no such tools */
+    IpbApplicationCallFunc on_tool_call;
+    IpbApplicationCancelFunc on_tool_cancelled;
     /* of MCP servers; 0: 30000 */
     unsigned connect_timeout_ms;
     /* with has_seed: for random generators in the kernel */
@@ -105,7 +126,7 @@ typedef struct {
     /* What MCP servers log and what else is worth a log line; level is "debug", "info", "warning".
      * May be NULL. */
     void (*on_log)(const char *level, const char *text, void *data);
-    /* for on_approval, on_approval_withdrawn, on_event and on_log */
+    /* for all functions above */
     void *data;
 } IpbSessionOptions;
 
@@ -117,10 +138,12 @@ typedef struct {
     /* with has_seed: of the branch's random generators; else it continues with the same numbers */
     int64_t seed;
     bool has_seed;
-    /* As in IpbSessionOptions, of the new session. A function of approvals must be NULL if it is
-     * NULL there. */
+    /* As in IpbSessionOptions, of the new session. A function of approvals or tool calls must be
+     * NULL if it is NULL there. */
     IpbApprovalAskFunc on_approval;
     IpbApprovalWithdrawnFunc on_approval_withdrawn;
+    IpbApplicationCallFunc on_tool_call;
+    IpbApplicationCancelFunc on_tool_cancelled;
     IpbEventFunc on_event;
     void (*on_log)(const char *level, const char *text, void *data);
     void *data;
@@ -150,11 +173,12 @@ IpbCheckpoints *ipb_session_checkpoints(IpbSession *session);
  * was made are the same. (.env, configuration and rules, the registry.) */
 bool ipb_session_is_current(const IpbSession *session);
 /* It gets another owner: from now on it calls the functions of @options with its data. A function
- * of approvals that was NULL must be NULL. Before the first cell. */
+ * of approvals or tool calls that was NULL must be NULL. Before the first cell. */
 void ipb_session_hand_over(IpbSession *session, const IpbSessionOptions *options);
 /* Gets a kernel ready in the background, as execute does, too. READY or START_FAILED is reported to
- * on_event of the options, from the loop, even if the kernel is ready already. */
-void ipb_session_start(IpbSession *session);
+ * on_event of the options, from the loop, even if the kernel is ready already. @rehearses: see
+ * ipb_kernel_start(). */
+void ipb_session_start(IpbSession *session, bool rehearses);
 /* Reports to on_event of the options what the next cell would begin with: LATE_OUTPUT and NOTICE
  * events about the time since the last cell. Does nothing while a cell runs: its events have
  * them. */
@@ -177,6 +201,11 @@ uint64_t ipb_session_execute_with(IpbSession *session, const char *code,
  * is closed. A request without an answer when the session closes ends with CANCELLED. */
 bool ipb_session_request(IpbSession *session, const char *method, const char *params,
                          IpbKernelReplyFunc func, void *data, GError **error);
+/* Runs a command beside the kernel: ipb_kernel_run_command() in kernel/kernel.h. The host program
+ * asks for it, so it needs no approval. INVALID also if the session is closed. */
+uint64_t ipb_session_run_command(IpbSession *session, const IpbCommandOptions *options,
+                                 IpbCommandFunc func, void *data, GError **error);
+void ipb_session_cancel_command(IpbSession *session, uint64_t command);
 /* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED, which comes at once
  * for a cell that waits. False if there is no such cell. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);
@@ -203,6 +232,9 @@ bool ipb_session_respond(IpbSession *session, uint64_t request, bool accept);
 /* Refuses it because no one could be asked; @why is a clause for the error. */
 bool ipb_session_refuse(IpbSession *session, uint64_t request, const char *why);
 void ipb_session_set_approval(IpbSession *session, IpbApprovalPolicy policy);
+/* Answers a call that on_tool_call reported: ipb_tool_host_answer_application(). */
+void ipb_session_answer_tool(IpbSession *session, uint64_t call, const IpbJson *result,
+                             IpbJsonDoc **document, const GError *error);
 /* Starts a fresh kernel and stops all MCP servers. Running and waiting cells end with LOST. Calls
  * @done (may be NULL) when the servers are gone. */
 void ipb_session_reset(IpbSession *session, void (*done)(void *data), void *data);
@@ -231,6 +263,12 @@ void ipb_session_cancel_install(IpbSession *session);
 bool ipb_session_work_on_changes(IpbSession *session, IpbStagedAction action,
                                  const char *const *paths, IpbStagedFunc func, void *data,
                                  GError **error);
+
+/* Commits or discards them after an approval: session/approved-changes.h. INVALID: see above. */
+bool ipb_session_request_changes(IpbSession *session, bool is_discard, const char *const *paths,
+                                 IpbStagedFunc func, void *data, GError **error);
+/* What was requested ends with CANCELLED, unless it is approved already. */
+void ipb_session_cancel_changes(IpbSession *session);
 
 /* The layer of a staged workspace; NULL: it is not staged. Borrowed. */
 const char *ipb_session_layer(const IpbSession *session);

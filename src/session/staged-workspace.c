@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/unified-diff.h"
 #include "base/thread.h"
+#include "sandbox/layer-watch.h"
 
 #define MAX_PATHS 10000
 #define MAX_PATH_BYTES 4096
@@ -62,6 +63,7 @@ typedef struct {
 struct IpbStagedWorkspace {
     IpbLoop *loop;
     Shared *shared;
+    IpbLayerWatch *watch; /* NULL: of a layer that was left behind */
     int inside;
     IpbLayerUser user;
     Operation *running;
@@ -123,6 +125,30 @@ make_diffs(IpbLayer *layer, const IpbLayerChanges *changes)
     return diffs;
 }
 
+/* A commit that was interrupted is finished first: it was approved. */
+static bool
+freeze(Operation *operation, GError **error)
+{
+    IpbLayer *layer = operation->shared->layer;
+    if (ipb_layer_is_interrupted(layer)) {
+        g_autoptr(IpbLayerChanges) earlier = ipb_layer_commit(layer, operation->plan, error);
+        if (earlier == NULL)
+            return false;
+    }
+    operation->changes = ipb_layer_freeze(
+        layer, operation->plan, (const char *const *) operation->paths, &operation->digest, error);
+    return operation->changes != NULL;
+}
+
+static bool
+has_work(const IpbLayerChanges *changes)
+{
+    for (guint i = 0; i < changes->changes->len; i++)
+        if (((IpbLayerChange *) g_ptr_array_index(changes->changes, i))->problem == NULL)
+            return true;
+    return false;
+}
+
 static void
 operate(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
@@ -133,27 +159,18 @@ operate(GTask *task, void *source, void *data, GCancellable *cancellable)
     g_mutex_lock(&operation->shared->mutex);
     switch (operation->action) {
     case IPB_STAGED_LIST:
-        operation->changes = ipb_layer_list(layer, operation->plan);
-        break;
     case IPB_STAGED_LIST_DIFFS:
         operation->changes = ipb_layer_list(layer, operation->plan);
-        operation->diffs = make_diffs(layer, operation->changes);
+        if (ipb_layer_choose(operation->changes, paths, false, &error) &&
+            operation->action == IPB_STAGED_LIST_DIFFS)
+            operation->diffs = make_diffs(layer, operation->changes);
         break;
     case IPB_STAGED_FREEZE:
-        operation->changes =
-            ipb_layer_freeze(layer, operation->plan, paths, &operation->digest, &error);
+        if (freeze(operation, &error) && !has_work(operation->changes))
+            ipb_layer_thaw(layer);
         break;
     case IPB_STAGED_FREEZE_AND_COMMIT:
-        /* A commit that was interrupted is finished first. */
-        if (ipb_layer_is_interrupted(layer)) {
-            operation->changes = ipb_layer_commit(layer, operation->plan, &error);
-            if (operation->changes == NULL)
-                break;
-            ipb_layer_changes_free(g_steal_pointer(&operation->changes));
-        }
-        operation->changes =
-            ipb_layer_freeze(layer, operation->plan, paths, &operation->digest, &error);
-        if (operation->changes == NULL)
+        if (!freeze(operation, &error))
             break;
         ipb_layer_changes_free(g_steal_pointer(&operation->changes));
         operation->changes = ipb_layer_commit(layer, operation->plan, &error);
@@ -212,6 +229,9 @@ on_operated(GObject *source, GAsyncResult *result, void *data)
     if (operation->staged == NULL)
         return;
     operation->staged->running = NULL;
+    /* A discard is no change of a cell. */
+    if (operation->action == IPB_STAGED_DISCARD && operation->staged->watch != NULL)
+        ipb_layer_watch_skip(operation->staged->watch);
     IpbStagedResult what = {
         .changes = operation->changes,
         .digest = operation->digest,
@@ -291,6 +311,9 @@ on_copied(GObject *source, GAsyncResult *result, void *data)
     if (staged == NULL)
         return;
     staged->copying = NULL;
+    /* A restore is no change of a cell. */
+    if (work->action == COPY_RESTORE && staged->watch != NULL)
+        ipb_layer_watch_skip(staged->watch);
     if (staged->has_waiting_cell)
         ipb_staged_workspace_note_cell(staged);
     work->func(error, work->data); /* may free it */
@@ -370,8 +393,42 @@ ipb_staged_workspace_note_cell(IpbStagedWorkspace *staged)
 void
 ipb_staged_workspace_prepare(IpbStagedWorkspace *staged)
 {
-    if (staged->running == NULL && staged->copying == NULL && staged->inside < 0)
-        ipb_layer_prune(staged->shared->layer);
+    if (staged->running != NULL || staged->copying != NULL || staged->inside >= 0)
+        return;
+    ipb_layer_prune(staged->shared->layer);
+    if (staged->watch != NULL)
+        ipb_layer_watch_skip(staged->watch);
+}
+
+/* A name that is not UTF-8 is written in a printable form. */
+static void
+write_path(const char *path, IpbJsonWriter *writer)
+{
+    g_autofree char *valid = g_utf8_make_valid(path, -1);
+    g_autofree char *printable = ipb_display_text_printable(valid);
+    ipb_json_member_string(writer, "path", g_utf8_validate(path, -1, NULL) ? path : printable);
+}
+
+char *
+ipb_staged_workspace_cell_changes(IpbStagedWorkspace *staged, char **ret_cut)
+{
+    *ret_cut = NULL;
+    if (staged->watch == NULL)
+        return NULL;
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_watch_look(staged->watch);
+    *ret_cut = g_steal_pointer(&changes->cut);
+    IpbJsonWriter *writer = ipb_json_writer_new();
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < changes->changes->len; i++) {
+        const IpbLayerChange *change = g_ptr_array_index(changes->changes, i);
+        ipb_json_begin_object(writer);
+        write_path(change->path, writer);
+        ipb_json_member_string(writer, "kind", ipb_staged_kind_name(change->kind));
+        ipb_json_member_string(writer, "type", ipb_staged_type_name(change->type));
+        ipb_json_end_object(writer);
+    }
+    ipb_json_end_array(writer);
+    return ipb_json_writer_finish(writer, NULL);
 }
 
 void
@@ -426,7 +483,11 @@ ipb_staged_workspace_new(IpbLoop *loop, const char *place, const char *workspace
                     real == NULL ? workspace : place);
         return NULL;
     }
-    return directory != NULL ? new_for(loop, ipb_layer_new(directory, real, error)) : NULL;
+    IpbStagedWorkspace *staged =
+        directory != NULL ? new_for(loop, ipb_layer_new(directory, real, error)) : NULL;
+    if (staged != NULL)
+        staged->watch = ipb_layer_watch_new(staged->shared->layer);
+    return staged;
 }
 
 IpbStagedWorkspace *
@@ -445,6 +506,7 @@ ipb_staged_workspace_free(IpbStagedWorkspace *staged)
     if (staged->copying != NULL)
         staged->copying->staged = NULL;
     ipb_fd_close(&staged->inside);
+    ipb_layer_watch_free(staged->watch);
     unref_shared(staged->shared);
     ipb_loop_unref(staged->loop);
     g_free(staged);
@@ -455,14 +517,23 @@ ipb_staged_workspace_free(IpbStagedWorkspace *staged)
 static const char *const KINDS[] = {"added", "changed", "removed"};
 static const char *const TYPES[] = {"file", "directory", "link", "special"};
 
-static void
-write_change(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writer)
+const char *
+ipb_staged_kind_name(IpbChangeKind kind)
 {
-    g_autofree char *valid = g_utf8_make_valid(change->path, -1);
-    g_autofree char *printable = ipb_display_text_printable(valid);
-    bool is_text = g_utf8_validate(change->path, -1, NULL);
+    return KINDS[kind];
+}
+
+const char *
+ipb_staged_type_name(IpbNameKind type)
+{
+    return TYPES[type];
+}
+
+void
+ipb_staged_change_write(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writer)
+{
     ipb_json_begin_object(writer);
-    ipb_json_member_string(writer, "path", is_text ? change->path : printable);
+    write_path(change->path, writer);
     ipb_json_member_string(writer, "kind", KINDS[change->kind]);
     ipb_json_member_string(writer, "type", TYPES[change->type]);
     ipb_json_member_int(writer, "size", (int64_t) change->size);
@@ -480,7 +551,7 @@ write_change(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writ
 }
 
 void
-ipb_staged_result_write(const IpbStagedResult *result, IpbJsonWriter *writer)
+ipb_staged_result_write(const IpbStagedResult *result, guint max_shown, IpbJsonWriter *writer)
 {
     const GPtrArray *changes = result->changes->changes;
     unsigned n_problems = 0;
@@ -492,8 +563,9 @@ ipb_staged_result_write(const IpbStagedResult *result, IpbJsonWriter *writer)
         const IpbLayerChange *change = g_ptr_array_index(changes, i);
         n_problems += change->problem != NULL;
         n_bytes += change->size;
-        if (i < IPB_STAGED_MAX_SHOWN)
-            write_change(change, result->diffs != NULL ? result->diffs[i] : NULL, writer);
+        if (i < max_shown)
+            ipb_staged_change_write(change, result->diffs != NULL ? result->diffs[i] : NULL,
+                                    writer);
     }
     ipb_json_end_array(writer);
     ipb_json_member_int(writer, "total", changes->len);

@@ -24,7 +24,7 @@ typedef struct IpbStagedWorkspace IpbStagedWorkspace;
 typedef enum {
     IPB_STAGED_LIST,
     IPB_STAGED_LIST_DIFFS, /* with unified diffs of texts */
-    IPB_STAGED_FREEZE,     /* what COMMIT will write */
+    IPB_STAGED_FREEZE,     /* what COMMIT will write; nothing, if no change can be committed */
     IPB_STAGED_COMMIT,     /* what was frozen */
     IPB_STAGED_FREEZE_AND_COMMIT,
     IPB_STAGED_THAW,
@@ -51,13 +51,17 @@ IpbStagedWorkspace *ipb_staged_workspace_open(IpbLoop *loop, const char *directo
 const char *ipb_staged_workspace_directory(const IpbStagedWorkspace *staged);
 /* Whatever code does from now on, it knows the workspace as it is now. */
 void ipb_staged_workspace_note_cell(IpbStagedWorkspace *staged);
+/* What has changed since the last call, or since a discard: by the cell that has just ended, or by
+ * what ran before it. A JSON array of {"path", "kind", "type"}; NULL: of a layer that was left
+ * behind. *@ret_cut: why not all is in it, for people, or NULL. The caller frees both. */
+char *ipb_staged_workspace_cell_changes(IpbStagedWorkspace *staged, char **ret_cut);
 /* Before a sandbox is made that uses the layer. */
 void ipb_staged_workspace_prepare(IpbStagedWorkspace *staged);
 /* A sandbox uses the layer: the workspace as code inside sees it, whose fd is taken over. -1: none
  * does any more. */
 void ipb_staged_workspace_set_inside(IpbStagedWorkspace *staged, int fd, const IpbLayerUser *user);
-/* @paths: below the workspace; NULL: all. @plan: judges names; a reference is taken. Errors: BUSY,
- * SYSTEM; others come to @func. */
+/* @paths: below the workspace; NULL: all. Lists have only the changes there.
+ * @plan: judges names; a reference is taken. Errors: BUSY, SYSTEM; others come to @func. */
 bool ipb_staged_workspace_start(IpbStagedWorkspace *staged, IpbStagedAction action,
                                 const char *const *paths, IpbSandboxPlan *plan, IpbStagedFunc func,
                                 void *data, GError **error);
@@ -76,6 +80,13 @@ bool ipb_staged_workspace_restore(IpbStagedWorkspace *staged, uint64_t number,
 /* Frees the space of a copy in the background. */
 void ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t number);
 
-/* Writes an object for clients: docs/internals/staged-workspace.md. */
-void ipb_staged_result_write(const IpbStagedResult *result, IpbJsonWriter *writer);
+/* Writes an object for clients: docs/internals/staged-workspace.md. @max_shown changes are in it;
+ * the others are counted. */
+void ipb_staged_result_write(const IpbStagedResult *result, guint max_shown, IpbJsonWriter *writer);
+/* One change of it. @diff: may be NULL. */
+void ipb_staged_change_write(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writer);
+/* "added", "changed", "removed". */
+const char *ipb_staged_kind_name(IpbChangeKind kind);
+/* "file", "directory", "link", "special". */
+const char *ipb_staged_type_name(IpbNameKind type);
 void ipb_staged_workspace_free(IpbStagedWorkspace *staged);

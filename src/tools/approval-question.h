@@ -10,7 +10,15 @@
  *       "path": "/data/é"
  *       "mode": 0.10
  *
- * The first line of an installation begins with "Installation of a Python package: ".
+ * The first line of an installation begins with "Installation of a Python package: ". Changes of a
+ * staged workspace have a line each:
+ *
+ *     Commit of changes: ipybox.commit_changes
+ *     Workspace: "/data/work"
+ *       + "report.txt" (4 bytes)
+ *       ~ "run.sh" (120 bytes, was 100, mode 755)
+ *       - "old" (directory)
+ *     SHA-256: "9f86d081…"
  *
  * Each argument is on one line, in the order in which it was sent, with its nested values. Strings
  * and names are quoted (base/display-text.h). Numbers are the text that was sent. Members with the

@@ -18,7 +18,7 @@ typedef struct {
     IpbApprovals *approvals;
     uint64_t id;
     bool is_asked; /* asked and undecided */
-    bool is_installation;
+    IpbApprovalSubject subject;
     GError *error;   /* the decision; NULL: approved */
     IpbTimer *timer; /* for the timeout while undecided; then reports the decision */
     char *server_name;
@@ -180,7 +180,7 @@ ask(Request *request, const char *arguments_json, size_t arguments_size)
         .arguments_json = arguments_json,
         .arguments_size = arguments_size,
         .is_by_rule = request->rule > 0,
-        .is_installation = request->is_installation,
+        .subject = request->subject,
     };
     approvals->options.ask(&shown, approvals->options.data); /* may answer at once */
 }
@@ -190,7 +190,9 @@ static IpbApprovalPolicy
 get_policy(const Request *request)
 {
     const IpbApprovalOptions *options = &request->approvals->options;
-    bool is_meant = !request->is_installation || !options->is_policy_default;
+    bool needs_choice = request->subject == IPB_APPROVAL_OF_INSTALLATION ||
+                        request->subject == IPB_APPROVAL_OF_COMMIT;
+    bool is_meant = !needs_choice || !options->is_policy_default;
     return options->policy == IPB_APPROVAL_ALLOW && !is_meant ? IPB_APPROVAL_ASK : options->policy;
 }
 
@@ -299,14 +301,20 @@ ipb_approvals_request(IpbApprovals *approvals, const char *server_name, const ch
 }
 
 uint64_t
-ipb_approvals_request_installation(IpbApprovals *approvals, const char *arguments_json,
-                                   size_t arguments_size, IpbApprovalFunc func, void *data)
+ipb_approvals_request_own(IpbApprovals *approvals, IpbApprovalSubject subject,
+                          const char *arguments_json, size_t arguments_size, IpbApprovalFunc func,
+                          void *data)
 {
+    static const char *const TOOLS[] = {
+        [IPB_APPROVAL_OF_INSTALLATION] = IPB_INSTALL_TOOL,
+        [IPB_APPROVAL_OF_COMMIT] = IPB_COMMIT_TOOL,
+        [IPB_APPROVAL_OF_DISCARD] = IPB_DISCARD_TOOL,
+    };
     Request *request = g_new(Request, 1);
     *request = (Request){
-        .is_installation = true,
+        .subject = subject,
         .server_name = g_strdup(IPB_OWN_SERVER),
-        .tool_name = g_strdup(IPB_INSTALL_TOOL),
+        .tool_name = g_strdup(TOOLS[subject]),
         .func = func,
         .data = data,
     };

@@ -5,8 +5,9 @@
  * is what is executed. Rules decide first, then the policy. Each decision is written to the audit
  * log before it is reported.
  *
- * The installation of a package for a cell is a call, too: IPB_OWN_SERVER.IPB_INSTALL_TOOL. It runs
- * unasked only if a rule or a policy that the user chose allows it.
+ * What ipybox itself does for a session is a call of IPB_OWN_SERVER, too: the installation of a
+ * package for a cell, and commit and discard of the changes of a staged workspace. An installation
+ * and a commit run unasked only if a rule or a policy that the user chose allows them.
  *
  * If a call names a server that is not registered, the caller chose the name. So no rule can allow
  * the call: its author meant another server. Rules that deny or ask, the policy and the user decide
@@ -23,8 +24,18 @@
 
 /* The server of ipybox's own tools. No registration has this id: theirs are 32 hex digits. */
 #define IPB_OWN_SERVER "ipybox"
-/* Its tool that installs a package. */
+/* Its tools: installs a package; writes what was changed to the workspace; undoes it. */
 #define IPB_INSTALL_TOOL "install_package"
+#define IPB_COMMIT_TOOL "commit_changes"
+#define IPB_DISCARD_TOOL "discard_changes"
+
+/* What is asked about: the question is worded for it. */
+typedef enum {
+    IPB_APPROVAL_OF_CALL,
+    IPB_APPROVAL_OF_INSTALLATION,
+    IPB_APPROVAL_OF_COMMIT,
+    IPB_APPROVAL_OF_DISCARD,
+} IpbApprovalSubject;
 
 typedef struct IpbApprovals IpbApprovals;
 
@@ -37,8 +48,8 @@ typedef struct {
     const char *tool_name;
     const char *arguments_json;
     size_t arguments_size;
-    bool is_by_rule;      /* a rule says to ask, not only the policy */
-    bool is_installation; /* of a package: the question is worded for it */
+    bool is_by_rule; /* a rule says to ask, not only the policy */
+    IpbApprovalSubject subject;
 } IpbApprovalRequest;
 
 /* @error is NULL if the call is approved. Errors: REFUSED (denied by the policy, rejected, no one
@@ -54,7 +65,7 @@ typedef void (*IpbApprovalWaitFunc)(bool is_waiting, void *data);
 
 typedef struct {
     IpbApprovalPolicy policy; /* for calls that no rule matches */
-    /* The user did not choose the policy. If it allows calls, installations still ask. */
+    /* The user did not choose the policy. If it allows calls, installations and commits ask. */
     bool is_policy_default;
     IpbApprovalRules *rules; /* referenced; NULL: none */
     IpbAuditLog *audit_log;  /* taken over; NULL: none */
@@ -80,10 +91,10 @@ uint64_t ipb_approvals_request(IpbApprovals *approvals, const char *server_name,
                                const char *server_params, const char *tool_name,
                                const char *arguments_json, size_t arguments_size,
                                IpbApprovalFunc func, void *data);
-/* The same for the installation of a package. */
-uint64_t ipb_approvals_request_installation(IpbApprovals *approvals, const char *arguments_json,
-                                            size_t arguments_size, IpbApprovalFunc func,
-                                            void *data);
+/* The same for what ipybox itself does. @subject: not OF_CALL. */
+uint64_t ipb_approvals_request_own(IpbApprovals *approvals, IpbApprovalSubject subject,
+                                   const char *arguments_json, size_t arguments_size,
+                                   IpbApprovalFunc func, void *data);
 /* Answers a request. False: no such request waits (it was answered, timed out or was cancelled). */
 bool ipb_approvals_respond(IpbApprovals *approvals, uint64_t id, bool accept);
 /* Refuses a request because no one could be asked. @why follows "Approval request for server.tool

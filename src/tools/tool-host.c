@@ -22,6 +22,8 @@
 #define MAX_TOOL_NAME 1024
 /* Names and ids of a kernel that appear in messages. */
 #define MAX_SHOWN_NAME 128
+/* Bytes of what the application says about a call that failed. */
+#define MAX_ERROR_TEXT (64 * 1024)
 /* Servers that are not registered. Each is a process or a connection. */
 #define MAX_UNREGISTERED 64
 #define MAX_UNREGISTERED_PARAMS (64 * 1024)
@@ -31,10 +33,11 @@ typedef struct {
     IpbToolHost *host; /* NULL: the call has ended */
     uint64_t id;
     IpbOnDemandServer
-        *server;       /* NULL: there is none, and the error says so, or the tool is our own */
+        *server;       /* NULL: there is none, and the error says so, or no server has the tool */
     bool shows_params; /* of the server, in the question and the log: it is not registered */
     bool is_own;
-    bool is_own_running;
+    const char *application; /* the name of the application's tools; NULL: it is none of them */
+    bool is_handed_over;     /* to on_own_call or on_application_call */
     char *tool_name;
     char *arguments;
     size_t arguments_size;
@@ -69,6 +72,8 @@ struct IpbToolHost {
 static const char *
 get_server_name(const Call *call)
 {
+    if (call->application != NULL)
+        return call->application;
     return call->is_own ? IPB_OWN_SERVER : ipb_on_demand_server_registration(call->server)->name;
 }
 
@@ -114,7 +119,9 @@ abandon(Call *call)
     IpbToolHost *host = call->host;
     if (call->approval != 0)
         ipb_approvals_cancel(host->options.approvals, call->approval);
-    if (call->is_own_running)
+    if (call->is_handed_over && call->application != NULL)
+        host->options.on_application_cancel(call->id, host->options.data);
+    else if (call->is_handed_over)
         host->options.on_own_cancel(call->id, host->options.data);
     if (call->mcp_call != 0 && ipb_on_demand_server_client(call->server) != NULL)
         ipb_mcp_client_cancel(ipb_on_demand_server_client(call->server), call->mcp_call);
@@ -245,6 +252,20 @@ on_server(IpbMcpClient *client, const GError *error, void *data)
     g_clear_pointer(&call->arguments, g_free);
 }
 
+/* Nothing may follow: the call may have ended. */
+static void
+hand_over(Call *call)
+{
+    const IpbToolHostOptions *options = &call->host->options;
+    call->is_handed_over = true;
+    if (call->application != NULL)
+        options->on_application_call(call->id, call->application, call->tool_name, call->arguments,
+                                     call->arguments_size, options->data);
+    else
+        options->on_own_call(call->id, call->tool_name, call->arguments, call->arguments_size,
+                             options->data);
+}
+
 static void
 on_approval(const GError *error, void *data)
 {
@@ -257,10 +278,8 @@ on_approval(const GError *error, void *data)
         call->request = request;
     if (error != NULL) {
         end(call, NULL, error);
-    } else if (call->is_own) {
-        call->is_own_running = true;
-        call->host->options.on_own_call(call->id, call->tool_name, call->arguments,
-                                        call->arguments_size, call->host->options.data);
+    } else if (call->application != NULL || call->is_own) {
+        hand_over(call);
     } else {
         ipb_on_demand_server_use(call->server, on_server, call);
     }
@@ -272,11 +291,62 @@ ipb_tool_host_answer(IpbToolHost *host, uint64_t id, GBytes *result, const GErro
     Call *call = g_hash_table_lookup(host->calls, &id);
     if (call == NULL || is_over(call))
         return;
-    call->is_own_running = false;
+    call->is_handed_over = false;
     g_autoptr(GBytes) whole = result != NULL && call->form == IPB_TOOL_RESULT_WHOLE
                                   ? ipb_tool_result_make_whole(result)
                                   : NULL;
     end(call, whole != NULL ? whole : result, error);
+}
+
+/* The message is the application's own. */
+static void
+end_with_application_error(Call *call, const GError *error)
+{
+    size_t size = strnlen(error->message, MAX_ERROR_TEXT + 1);
+    bool is_cut = size > MAX_ERROR_TEXT;
+    while (size > MAX_ERROR_TEXT ||
+           (is_cut && ((unsigned char) error->message[size] & 0xc0) == 0x80))
+        size--;
+    g_autoptr(GError) named =
+        g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, "%s.%s: %.*s%s", call->application,
+                    call->tool_name, (int) size, error->message, is_cut ? "…" : "");
+    end(call, NULL, named);
+}
+
+static bool
+check_result(const Call *call, const IpbJson *result, GError **error)
+{
+    const IpbJson *contents = ipb_json_get(result, "content");
+    bool is_right = ipb_json_is(result, IPB_JSON_OBJECT) &&
+                    (contents == NULL || ipb_json_is(contents, IPB_JSON_ARRAY));
+    IPB_JSON_FOREACH (content, contents)
+        is_right = is_right && ipb_json_get_string(content, "type") != NULL;
+    if (!is_right)
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_PROTOCOL,
+                    "%s.%s: the application's answer is no result of a tool: an object with "
+                    "\"content\", an array of objects with a \"type\", or \"structuredContent\"",
+                    call->application, call->tool_name);
+    return is_right;
+}
+
+void
+ipb_tool_host_answer_application(IpbToolHost *host, uint64_t id, const IpbJson *result,
+                                 IpbJsonDoc **document, const GError *error)
+{
+    Call *call = g_hash_table_lookup(host->calls, &id);
+    if (call == NULL || is_over(call) || call->application == NULL || !call->is_handed_over)
+        return;
+    call->is_handed_over = false;
+    if (error != NULL) {
+        end_with_application_error(call, error);
+        return;
+    }
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GBytes) value = NULL;
+    if (check_result(call, result, &failure))
+        value = ipb_tool_result_map(result, document, call->form, call->application,
+                                    call->tool_name, &failure);
+    end(call, value, failure);
 }
 
 static bool
@@ -537,8 +607,8 @@ request_approval(Call *call)
 {
     IpbApprovals *approvals = call->host->options.approvals;
     if (is_installation(call))
-        return ipb_approvals_request_installation(approvals, call->arguments, call->arguments_size,
-                                                  on_approval, call);
+        return ipb_approvals_request_own(approvals, IPB_APPROVAL_OF_INSTALLATION, call->arguments,
+                                         call->arguments_size, on_approval, call);
     return ipb_approvals_request(approvals, get_server_name(call), get_shown_params(call),
                                  call->tool_name, call->arguments, call->arguments_size,
                                  on_approval, call);
@@ -563,7 +633,10 @@ ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char *server_
         .data = data,
     };
     g_hash_table_insert(host->calls, &call->id, call);
-    if (!call->is_own)
+    if (server_id != NULL && ipb_application_tools_is_id(server_id))
+        call->application = ipb_application_tools_find(host->options.application_tools, server_id,
+                                                       tool_name, &error);
+    else if (!call->is_own)
         call->server =
             find_server(host, server_id, server_name, server_params, &call->shows_params, &error);
     if (error == NULL)
@@ -666,6 +739,8 @@ ipb_tool_host_new(IpbLoop *loop, const IpbToolHostOptions *options)
     IpbToolHost *host = g_new0(IpbToolHost, 1);
     host->loop = ipb_loop_ref(loop);
     host->options = *options;
+    if (options->application_tools != NULL)
+        ipb_application_tools_ref(options->application_tools);
     host->cwd = g_strdup(options->cwd);
     host->state_dir = g_strdup(options->state_dir);
     host->keep_out = g_strdupv((char **) options->keep_out);
@@ -812,6 +887,7 @@ ipb_tool_host_free(IpbToolHost *host)
     g_hash_table_unref(host->superseded);
     g_hash_table_unref(host->calls);
     g_array_unref(host->dones);
+    ipb_application_tools_unref(host->options.application_tools);
     g_strfreev(host->env);
     g_strfreev(host->keep_out);
     g_free(host->cwd);

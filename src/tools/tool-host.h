@@ -10,12 +10,16 @@
  * If takes_params is set, a call may name a server that is not registered by its parameters.
  * tools/approvals.h says how such calls are decided. Their servers are started, shared, restarted
  * and ended like registered ones.
+ *
+ * Tools of the application (tools/application-tools.h) need no server: after the approval the
+ * application runs the call, and answers it.
  */
 #pragma once
 
 #include "base/loop.h"
 #include "json/json.h"
 #include "mcp/client.h"
+#include "tools/application-tools.h"
 #include "tools/approvals.h"
 #include "tools/registry.h"
 #include "tools/tool-result.h"
@@ -44,6 +48,14 @@ typedef struct {
     void (*on_own_call)(uint64_t call, const char *tool_name, const char *arguments_json,
                         size_t arguments_size, void *data);
     void (*on_own_cancel)(uint64_t call, void *data);
+    /* The application's tools; NULL: it has none. The host takes a reference. */
+    IpbApplicationTools *application_tools;
+    /* A call of one of them was approved. Answer it with ipb_tool_host_answer_application(). All
+     * texts are borrowed. Needed if there are such tools. */
+    void (*on_application_call)(uint64_t call, const char *server_name, const char *tool_name,
+                                const char *arguments_json, size_t arguments_size, void *data);
+    /* It needs no answer any more. */
+    void (*on_application_cancel)(uint64_t call, void *data);
     /* Makes the arguments of an installation (own tool IPB_INSTALL_TOOL) from those that the caller
      * sent: the ones that are approved, logged and run. NULL with @error: the call is refused. The
      * host frees them. NULL: packages are not installed, and a call is like that of another own
@@ -89,6 +101,12 @@ uint64_t ipb_tool_host_call(IpbToolHost *host, const char *server_id, const char
 /* Ends a call that on_own_call reported, with either @result or @error. Does nothing if the call
  * has ended. */
 void ipb_tool_host_answer(IpbToolHost *host, uint64_t call, GBytes *result, const GError *error);
+/* Ends a call that on_application_call reported, with either @result, the result object of a tool
+ * as MCP has it, or @error, whose message says what failed. *document has the result, and may be
+ * taken. Untrusted: a result that is wrong ends the call with PROTOCOL. Does nothing if the call
+ * has ended. */
+void ipb_tool_host_answer_application(IpbToolHost *host, uint64_t call, const IpbJson *result,
+                                      IpbJsonDoc **document, const GError *error);
 /* Cancels a call whose caller is gone: @func is not called any more, and the server is notified.
  * Does nothing if the call has ended. */
 void ipb_tool_host_cancel(IpbToolHost *host, uint64_t call);

@@ -99,9 +99,13 @@ def test_approvals(place, examples):
     assert [line for line in run(place, examples, "approvals") if line.startswith("sent")] == []
 
 
+def test_thermometer(place, examples):
+    assert run(place, examples, "thermometer") == ["kitchen: 21.5 degrees", "cellar: 12 degrees"]
+
+
 def test_errors_are_told(place, examples):
     place.environ["IPYBOX_PYTHON"] = "/no/such/python"
-    for name in ("hello", "sessions", "approvals"):
+    for name in ("hello", "sessions", "approvals", "thermometer"):
         done = harness.run([f"./{name}"], place, cwd=examples)
         assert (
             done.returncode == 1

@@ -117,6 +117,7 @@ def test_environment_is_that_of_a_new_session(unsandboxed, workspace):
 SEEN = """
 import os, resource, signal, sys, threading
 print(os.getcwd(), os.listdir(), sys.path, sys.argv, __name__)
+print(sorted(globals()), [_, __, _i, _oh], get_ipython().execution_count, sys.exc_info())
 print(In[1:], Out, list(get_ipython().user_ns_hidden) != [])
 print(sorted(os.environ), os.environ["HOME"], len(os.listdir("/proc/self/fd")))
 print([thread.name for thread in threading.enumerate()], os.umask(0o22), os.nice(0))

@@ -14,7 +14,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from ipybox import CodeExecutionError, CodeExecutionResult, CodeExecutionTimeout, CodeExecutor
+from ipybox import (
+    ApprovalRequest,
+    CallRefusedError,
+    CodeExecutionError,
+    CodeExecutionResult,
+    CodeExecutionTimeout,
+    CodeExecutor,
+    KernelLostError,
+    LimitExceededError,
+)
 from meeting import DIE, Meeting, run_while_idle, wait_until_reaped
 
 KILLED = "[ipybox] while idle, the kernel was killed by SIGKILL"
@@ -219,6 +228,34 @@ async def test_how_a_timeout_leaves_the_kernel() -> None:
         ):
             await executor.execute(ignore + "while True: time.sleep(1)", timeout=0.5)
         assert (await executor.execute("'x' in globals()")).text == "False"
+
+
+async def test_why_a_cell_has_failed() -> None:
+    def act() -> None:
+        raise AssertionError("it is not approved")
+
+    async def error_of(code: str) -> CodeExecutionError:
+        with pytest.raises(CodeExecutionError) as caught:
+            async for item in executor.stream(code):
+                assert isinstance(item, ApprovalRequest)
+                await item.reject()
+        return caught.value
+
+    async with CodeExecutor(sandbox=True, limits={"cpuSeconds": 1}, tools=[act]) as executor:
+        assert type(await error_of("1 / 0")) is CodeExecutionError
+        refused = await error_of("from mcptools.app import act; act.run()")
+        assert type(refused) is CallRefusedError and refused.name == "ApprovalRejectedError"
+        assert type(await error_of("import os; os._exit(1)")) is KernelLostError
+        # However the end of the sandbox and of the kernel are reported.
+        for _ in range(5):
+            limited = await error_of("while True: pass")
+            assert type(limited) is LimitExceededError and "limits.cpuSeconds is 1" in str(limited)
+        code = "print('x', flush=True); import time; time.sleep(1000)"
+        begun = executor.stream(code, chunks=True)
+        await anext(begun)
+        await executor.reset()
+        with pytest.raises(KernelLostError, match="reset"):
+            await anext(begun)
 
 
 async def test_an_interrupt_that_the_cell_handles() -> None:

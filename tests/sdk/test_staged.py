@@ -11,7 +11,7 @@ from pathlib import Path
 
 import harness
 import pytest
-from ipybox import Changes, CodeExecutor
+from ipybox import CellChange, Changes, CodeExecutionError, CodeExecutor
 from ipybox.core import CoreError, acquire_core
 
 
@@ -262,6 +262,93 @@ while not os.path.exists("other"):
             if os.path.lexists(workspace / "other") and not (workspace / "other").is_symlink():
                 assert (workspace / "other").read_text() in ("", "text")
         await executor.execute("process.kill(); process.wait()")
+
+
+# --- single cells -----------------------------------------------------------------------------
+
+
+def marked(changes: list[CellChange]) -> str:
+    marks = {"added": "+", "changed": "~", "removed": "-"}
+    return " ".join(marks[change.kind] + change.path for change in changes)
+
+
+async def test_changes_of_cells(files: Path) -> None:
+    """Each cell has what it changed, not what the session has changed so far."""
+    cells = [
+        (WRITE, "+added ~changed ~folder +folder/other +link -removed"),
+        ("open('changed').read(); None", ""),
+        ("open('changed', 'a').write('four'); None", "~changed"),
+        ("os.remove('added'); os.remove('changed')", "-added -changed"),
+        ("open('removed', 'w').write('again'); None", "+removed"),
+        ("os.makedirs('a/b'); open('a/b/c', 'w').close()", "+a +a/b +a/b/c"),
+        ("shutil.rmtree('a'); shutil.rmtree('folder')", "-a -folder"),
+        ("os.mkdir('folder'); open('folder/file', 'w').close()", "+folder +folder/file"),
+        ("open('x', 'w').close(); os.remove('x')", ""),
+        ("os.chmod('removed', 0o755)", "~removed"),
+        ("os.rename('removed', 'moved')", "+moved -removed"),
+        ("os.remove('link'); os.mkdir('link')", "~link"),
+    ]
+    async with staged() as executor:
+        for code, expected in cells:
+            result = await executor.execute(code)
+            assert marked(result.changes) == expected, code
+            assert result.changes_cut is None
+        with pytest.raises(CodeExecutionError) as failure:
+            await executor.execute("open('y', 'w').close(); 1 / 0")
+        assert failure.value.changes == [CellChange("y", "added", "file")]
+
+
+async def test_unchanged_files_are_no_changes(files: Path) -> None:
+    """A file that was only opened for writing, and what a commit or discard does."""
+    async with staged() as executor:
+        result = await executor.execute("open('changed', 'r+').close()")
+        assert result.changes == []
+        result = await executor.execute("open('new', 'w').close(); open('other', 'w').close()")
+        assert marked(result.changes) == "+new +other"
+        await executor.commit(["new"])
+        assert (await executor.execute("1")).changes == []
+        await executor.discard(["other"])
+        assert (await executor.execute("1")).changes == []
+        result = await executor.execute("open('new', 'a').write('x'); None")
+        assert marked(result.changes) == "~new"
+        await executor.reset()
+        assert (await executor.execute("1")).changes == []
+
+
+async def test_late_writes_count_to_the_next_cell(files: Path) -> None:
+    code = """
+import os, threading
+begin = threading.Event()
+def write():
+    begin.wait()
+    open("late", "w").close()
+writer = threading.Thread(target=write, daemon=True)
+writer.start()
+"""
+    async with staged() as executor:
+        assert (await executor.execute(code)).changes == []
+        result = await executor.execute("begin.set(); writer.join()")
+        assert marked(result.changes) == "+late"
+
+
+async def test_bounds_of_changes_of_cells(workspace: Path) -> None:
+    """At most 100 are listed, and none if the session has changed too many files."""
+    make = "for i in range({}): open(f'{{i:04}}', 'w').close()"
+    async with staged() as executor:
+        result = await executor.execute(make.format(150))
+        assert len(result.changes) == 100 and result.changes[0].path == "0000"
+        assert result.changes_cut == "50 more are not listed"
+        result = await executor.execute(make.format(4001))
+        assert result.changes == [] and "more than 4000 files" in (result.changes_cut or "")
+        await executor.discard()
+        result = await executor.execute("open('x', 'w').close()")
+        assert marked(result.changes) == "+x" and result.changes_cut is None
+
+
+async def test_live_workspaces_report_no_changes(workspace: Path) -> None:
+    async with CodeExecutor(sandbox=True) as executor:
+        result = await executor.execute("open('x', 'w').close()")
+        assert result.changes == [] and result.changes_cut is None
 
 
 async def test_refusals(workspace: Path, home: harness.Place) -> None:

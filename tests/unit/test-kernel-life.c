@@ -39,8 +39,8 @@ static const KernelFixtureOptions no_python = {.python = "no-python"};
 static void
 test_start(Fixture *fixture, const void *data)
 {
-    ipb_kernel_start(fixture->kernel);
-    ipb_kernel_start(fixture->kernel);
+    ipb_kernel_start(fixture->kernel, false);
+    ipb_kernel_start(fixture->kernel, false);
     kernel_fixture_assert_cell(fixture, "", "started done(ok)");
 }
 

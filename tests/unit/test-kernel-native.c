@@ -281,7 +281,7 @@ test_death_while_idle(Fixture *fixture, const void *data)
 static void
 test_death_without_state(Fixture *fixture, const void *data)
 {
-    ipb_kernel_start(fixture->kernel);
+    ipb_kernel_start(fixture->kernel, false);
     kernel_fixture_run(fixture);
     ipb_kernel_reset(fixture->kernel);
     kernel_fixture_assert_cell(fixture, "", "started done(ok)");
@@ -555,14 +555,14 @@ wait_until(const unsigned *count, unsigned n)
 static void
 test_ready(Fixture *fixture, const void *data)
 {
-    ipb_kernel_start(fixture->kernel);
+    ipb_kernel_start(fixture->kernel, false);
     g_assert_cmpuint(fixture->n_ready, ==, 0);
     wait_until(&fixture->n_ready, 1);
-    ipb_kernel_start(fixture->kernel); /* the kernel is ready already */
-    ipb_kernel_start(fixture->kernel);
+    ipb_kernel_start(fixture->kernel, false); /* the kernel is ready already */
+    ipb_kernel_start(fixture->kernel, false);
     wait_until(&fixture->n_ready, 2);
     kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
-    ipb_kernel_start(fixture->kernel);
+    ipb_kernel_start(fixture->kernel, false);
     ipb_kernel_reset(fixture->kernel); /* now the fresh process is awaited */
     wait_until(&fixture->n_ready, 3);
     kernel_fixture_assert_cell(fixture, "out('ok')", "started out(ok) done(ok)");
@@ -582,7 +582,7 @@ test_ready_by_cell(Fixture *fixture, const void *data)
 static void
 test_failed_start(Fixture *fixture, const void *data)
 {
-    ipb_kernel_start(fixture->kernel);
+    ipb_kernel_start(fixture->kernel, false);
     wait_until(&fixture->n_failed_starts, 1);
     kernel_fixture_cell(fixture, "");
     g_assert_cmpint(fixture->status, ==, IPB_CELL_LOST);
@@ -593,7 +593,7 @@ test_failed_start(Fixture *fixture, const void *data)
 static void
 test_stop_while_starting(Fixture *fixture, const void *data)
 {
-    ipb_kernel_start(fixture->kernel);
+    ipb_kernel_start(fixture->kernel, false);
     kernel_fixture_stop(fixture);
     g_assert_cmpuint(fixture->n_failed_starts, ==, 1);
     g_assert_cmpuint(fixture->n_ready, ==, 0);

@@ -121,13 +121,14 @@ test_build_start(void)
         .env = env,
         .cwd = "/\xfe",
         .rules = {.approves_shell_cmds = true, .has_rich_client = true},
+        .rehearses = true,
     };
     size_t size;
     g_autofree char *frame = ipb_message_build_start(&start, &size, NULL);
     const char payload[] = "{\"version\":1,\"key\":\"00ff\",\"id\":5,\"env\":{\"A\":\"b=c\","
                            "\"N\\udcff\":\"\\udc80z\",\"E\":\"\"},\"cwd\":\"/\\udcfe\",\"path\":[],"
                            "\"seed\":null,\"approve_shell_cmds\":true,\"require_shell_escape\":"
-                           "false,\"returns_to_cwd\":false,\"rich\":true}";
+                           "false,\"returns_to_cwd\":false,\"rich\":true,\"rehearse\":true}";
     g_assert_cmpmem(frame + 9, size - 9, payload, strlen(payload));
 }
 

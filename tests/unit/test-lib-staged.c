@@ -28,7 +28,11 @@ test_staged(void)
     options.sandbox = IPYBOX_SANDBOX_ON;
     IpyboxSession *session = new_session(&fixture, &options);
     g_autofree char *path = g_build_filename(ipybox_session_get_workspace(session), "new", NULL);
-    ipybox_result_free(run(session, "open('new', 'w').write('new')", IPYBOX_STATUS_OK));
+    IpyboxResult *result = run(session, "open('new', 'w').write('new')", IPYBOX_STATUS_OK);
+    g_assert_cmpstr(ipybox_result_get_changes(result), ==,
+                    "[{\"path\":\"new\",\"kind\":\"added\",\"type\":\"file\"}]");
+    g_assert_null(ipybox_result_get_changes_cut(result));
+    ipybox_result_free(result);
     g_assert_true(g_file_test(ipybox_session_get_layer(session), G_FILE_TEST_IS_DIR));
     g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
     g_autofree char *changes = ipybox_session_changes(session, TRUE, NULL, &error);

@@ -85,7 +85,7 @@ schedule_turn(FakeKernel *kernel)
 }
 
 static void
-start(IpbKernel *base)
+start(IpbKernel *base, bool rehearses)
 {
     ((FakeKernel *) base)->is_ready_awaited = true;
     schedule_turn((FakeKernel *) base);
@@ -372,10 +372,10 @@ static void
 test_readiness(Fixture *fixture, const void *unused)
 {
     IpbSession *session = open_session(fixture);
-    ipb_session_start(session);
+    ipb_session_start(session, false);
     g_assert_cmpstr(fixture->trace->str, ==, ""); /* callbacks run only from the main loop */
     wait_for(fixture, "ready ");
-    ipb_session_start(session);
+    ipb_session_start(session, false);
     wait_for(fixture, "ready ready ");
     ipb_session_report_late_output(session);
     g_assert_cmpstr(fixture->trace->str, ==, "ready ready late(late) ");
@@ -387,7 +387,7 @@ test_failed_start(Fixture *fixture, const void *unused)
 {
     fixture->provider->cannot_start = true;
     IpbSession *session = open_session(fixture);
-    ipb_session_start(session);
+    ipb_session_start(session, false);
     wait_for(fixture, "start_failed(no room) ");
     ipb_session_execute(session, "x", 0, on_event, fixture, NULL);
     wait_for(fixture, "done(lost) ");

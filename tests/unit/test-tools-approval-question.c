@@ -59,12 +59,52 @@ test_installation(void)
         .tool_name = IPB_INSTALL_TOOL,
         .arguments_json = arguments,
         .arguments_size = strlen(arguments),
-        .is_installation = true,
+        .subject = IPB_APPROVAL_OF_INSTALLATION,
     };
     g_autofree char *question = ipb_approval_question(&request, NULL);
     g_assert_cmpstr(question, ==,
                     "Installation of a Python package: ipybox.install_package\nArguments:\n"
                     "  \"package\": \"numpy\"\n  \"index\": \"PyPI\"\n  \"builds\": false");
+}
+
+static char *
+ask_changes(IpbApprovalSubject subject, const char *tool, const char *arguments)
+{
+    IpbApprovalRequest request = {
+        .server_name = IPB_OWN_SERVER,
+        .tool_name = tool,
+        .arguments_json = arguments,
+        .arguments_size = strlen(arguments),
+        .subject = subject,
+    };
+    return ipb_approval_question(&request, NULL);
+}
+
+static void
+test_changes(void)
+{
+    g_autofree char *commit = ask_changes(
+        IPB_APPROVAL_OF_COMMIT, IPB_COMMIT_TOOL,
+        "{\"workspace\":\"/w\",\"paths\":[\"a\"],\"changes\":["
+        "{\"path\":\"a\\n+ b\",\"kind\":\"added\",\"type\":\"file\",\"size\":4,\"old_size\":0,"
+        "\"mode\":420},"
+        "{\"path\":\"s\",\"kind\":\"changed\",\"type\":\"file\",\"size\":12,\"old_size\":10,"
+        "\"mode\":493},"
+        "{\"path\":\"o\",\"kind\":\"removed\",\"type\":\"file\",\"size\":0,\"old_size\":10,"
+        "\"mode\":420},"
+        "{\"path\":\"d\",\"kind\":\"added\",\"type\":\"directory\",\"size\":0,\"old_size\":0,"
+        "\"mode\":493},"
+        "{\"path\":\"l\",\"kind\":\"added\",\"type\":\"link\",\"size\":0,\"old_size\":0,"
+        "\"mode\":511}],\"digest\":\"ab\"}");
+    g_assert_cmpstr(commit, ==,
+                    "Commit of changes: ipybox.commit_changes\nWorkspace: \"/w\"\n"
+                    "  + \"a\\n+ b\" (4 bytes)\n  ~ \"s\" (12 bytes, was 10, mode 755)\n"
+                    "  - \"o\" (10 bytes)\n  + \"d\" (directory)\n  + \"l\" (symbolic link)\n"
+                    "SHA-256: \"ab\"");
+    g_autofree char *discard = ask_changes(IPB_APPROVAL_OF_DISCARD, IPB_DISCARD_TOOL,
+                                           "{\"workspace\":\"/w\",\"paths\":[],\"changes\":[]}");
+    g_assert_cmpstr(discard, ==, "Discard of changes: ipybox.discard_changes\nWorkspace: \"/w\"");
+    g_assert_null(ask_changes(IPB_APPROVAL_OF_COMMIT, IPB_COMMIT_TOOL, "["));
 }
 
 static void
@@ -130,6 +170,7 @@ main(int argc, char **argv)
     g_test_add_func("/approval-question/as-sent", test_as_sent);
     g_test_add_func("/approval-question/names", test_names);
     g_test_add_func("/approval-question/installation", test_installation);
+    g_test_add_func("/approval-question/changes", test_changes);
     g_test_add_func("/approval-question/server-parameters", test_server_parameters);
     g_test_add_func("/approval-question/no-object", test_no_object);
     g_test_add_func("/approval-question/too-long", test_too_long);

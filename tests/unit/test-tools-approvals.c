@@ -336,8 +336,8 @@ install(Test *test, IpbApprovalPolicy policy, bool is_default, const char *rules
                                                         .data = test,
                                                     });
     request(test, "{}");
-    ipb_approvals_request_installation(test->approvals, ARGUMENTS, strlen(ARGUMENTS), on_answer,
-                                       test);
+    ipb_approvals_request_own(test->approvals, IPB_APPROVAL_OF_INSTALLATION, ARGUMENTS,
+                              strlen(ARGUMENTS), on_answer, test);
     run_loop();
 }
 
@@ -353,7 +353,8 @@ test_installations(void)
     install(&test, IPB_APPROVAL_ALLOW, true, NULL);
     expect(&test, "ok; " NO_ONE_TO_ASK);
     ipb_approvals_set_policy(test.approvals, IPB_APPROVAL_ALLOW); /* now it is chosen */
-    ipb_approvals_request_installation(test.approvals, "{}", 2, on_answer, &test);
+    ipb_approvals_request_own(test.approvals, IPB_APPROVAL_OF_INSTALLATION, "{}", 2, on_answer,
+                              &test);
     run_loop();
     expect(&test, "ok; ");
     tear_down(&test);

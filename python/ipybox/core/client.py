@@ -52,6 +52,10 @@ class Handler:
     def on_done(self, result: Any, error: CoreError | None) -> None:
         """Called once with the answer, after all other messages about the request."""
 
+    def on_tool_call(self, call: ToolCall) -> None:
+        """Called for a call of a tool that this process offers to the session."""
+        call.fail("this session has no tools")
+
     def on_log(self, level: int, text: str) -> None:
         """Called for each line of the session's log."""
 
@@ -93,6 +97,41 @@ class Approval:
             self.on_withdrawn()
 
 
+class ToolCall:
+    """A call of a tool of this process, which a cell has made and which was approved.
+
+    Attributes:
+        server_name: The name of the group that has the tool.
+        tool_name: The tool.
+        arguments: From the cell: untrusted.
+        on_cancelled: Called in the reading thread when the core does not need an answer any more.
+        is_cancelled: Whether that has happened.
+    """
+
+    def __init__(self, core: Core, number: Any, params: dict[str, Any]) -> None:
+        self._core = core
+        self._number = number
+        self.server_name: str = params["server_name"]
+        self.tool_name: str = params["tool_name"]
+        self.arguments: dict[str, Any] = params["tool_args"]
+        self.on_cancelled: Callable[[], Any] | None = None
+        self.is_cancelled = False
+
+    def answer(self, result: dict[str, Any]) -> None:
+        """Ends the call with the result of a tool as MCP has it. Only the first answer counts."""
+        self._core.answer_tool(self._number, result)
+
+    def fail(self, text: str) -> None:
+        """Ends the call with an error."""
+        content = [{"type": "text", "text": text}]
+        self._core.answer_tool(self._number, {"content": content, "isError": True})
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        if self.on_cancelled is not None:
+            self.on_cancelled()
+
+
 class Core:
     """One core process. `acquire_core` returns it; each owner calls `release` once."""
 
@@ -104,6 +143,7 @@ class Core:
         self._next_number = 1
         self._requests: dict[int, Handler] = {}
         self._approvals: dict[Any, Approval] = {}
+        self._tool_calls: dict[Any, ToolCall] = {}
         self._sockets: dict[str, Handler] = {}
         self._sessions: dict[str, Handler] = {}
         self._early_logs: deque[dict[str, Any]] = deque(maxlen=MAX_EARLY_LOGS)
@@ -275,6 +315,25 @@ class Core:
         if is_waiting:
             self._send_if_alive({"jsonrpc": "2.0", "id": number, "result": {"accept": accept}})
 
+    def answer_tool(self, number: Any, result: dict[str, Any]) -> None:
+        if self.is_of_parent:
+            return
+        with self._lock:
+            if self._tool_calls.pop(number, None) is None:
+                return
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "result": result}
+        try:
+            line = encode(message)
+        except (ValueError, TypeError, RecursionError) as error:
+            text = f"the result cannot be sent: {error}"
+            del message["result"]
+            line = encode({**message, "error": {"code": -32000, "message": text}})
+        if self.error is None:
+            try:
+                self._process.send(line)
+            except CoreError:
+                pass
+
     def run_soon(self, errand: Callable[[], None]) -> None:
         """Has the reading thread call `errand`, unless the core ends first.
 
@@ -360,6 +419,13 @@ class Core:
                 approval = self._approvals.pop(params["id"], None)
             if approval is not None:
                 approval.withdraw()
+        elif method == "tool.call":
+            self._dispatch_tool_call(message["id"], params)
+        elif method == "tool.cancelled":
+            with self._lock:
+                call = self._tool_calls.pop(params["id"], None)
+            if call is not None:
+                call.cancel()
         elif method == "session.late_output":
             with self._lock:
                 handler = self._sessions.get(params["session"])
@@ -399,6 +465,20 @@ class Core:
             approval.respond(False)  # no one will decide
             raise
 
+    def _dispatch_tool_call(self, number: Any, params: dict[str, Any]) -> None:
+        call = ToolCall(self, number, params)
+        with self._lock:
+            self._tool_calls[number] = call
+            handler = self._sessions.get(params["session"])
+        try:
+            if handler is None:
+                call.fail("the session was closed")
+            else:
+                handler.on_tool_call(call)
+        except Exception:
+            call.fail("the application could not run the call")
+            raise
+
     def _dispatch_log(self, params: dict[str, Any]) -> None:
         level = LEVELS.get(params.get("level", ""), 20)
         session = params.get("session")
@@ -436,9 +516,11 @@ class Core:
             error = self._error
             requests, self._requests = self._requests, {}
             approvals, self._approvals = self._approvals, {}
+            tool_calls, self._tool_calls = self._tool_calls, {}
             sockets, self._sockets = self._sockets, {}
             sessions = list(self._sessions.values())
         steps: list[Callable[[], None]] = [approval.withdraw for approval in approvals.values()]
+        steps += [call.cancel for call in tool_calls.values()]
         steps += [
             partial(handler.on_done, None, make_error(error.kind, str(error)))
             for handler in requests.values()

@@ -32,6 +32,7 @@
 #define FROZEN IPB_LAYER_COMMIT "/frozen"
 /* A byte for each change that was attempted. */
 #define PROGRESS IPB_LAYER_COMMIT "/progress"
+#define DIGEST_BLOCK 65536
 #define DONE 'd'
 #define FAILED 'f'
 
@@ -176,15 +177,40 @@ freeze_one(const IpbLayer *layer, const IpbSandboxPlan *plan, int frozen, guint 
                                                 change->type, contents, true);
 }
 
+/* The first block from @offset on that may not be zeros: a file may be a hole of many terabytes, for
+ * which no one should wait. -1: there is none. */
+static off_t
+next_block(int fd, off_t offset)
+{
+    off_t found = lseek(fd, offset, SEEK_DATA);
+    if (found >= 0)
+        return found - found % DIGEST_BLOCK;
+    return errno == ENXIO ? -1 : offset;
+}
+
+/* Blocks of zeros are left out, whether they are holes or not, and the others have their place. The
+ * size is in the digest already. So it depends on the contents only. */
 static bool
 add_contents(GChecksum *checksum, int frozen, const char *name)
 {
-    g_autofree guchar *bytes = g_malloc(1 << 16);
+    static const guchar zeros[DIGEST_BLOCK];
+    g_autofree guchar *bytes = g_malloc(DIGEST_BLOCK);
     ipb_autofd fd = openat(frozen, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = -1;
-    while (fd >= 0 && (n = read(fd, bytes, 1 << 16)) > 0)
-        g_checksum_update(checksum, bytes, n);
-    return n == 0;
+    off_t offset = 0;
+    if (fd < 0)
+        return false;
+    while ((offset = next_block(fd, offset)) >= 0) {
+        ssize_t n = pread(fd, bytes, DIGEST_BLOCK, offset);
+        if (n <= 0)
+            return n == 0;
+        if (memcmp(bytes, zeros, (size_t) n) != 0) {
+            g_autofree char *place = g_strdup_printf("%" G_GINT64_FORMAT "\n", (int64_t) offset);
+            g_checksum_update(checksum, (const guchar *) place, -1);
+            g_checksum_update(checksum, bytes, n);
+        }
+        offset += DIGEST_BLOCK;
+    }
+    return true;
 }
 
 /* Of everything that will be committed; each part with its size, so that none can be taken for
@@ -245,7 +271,7 @@ ipb_layer_freeze(IpbLayer *layer, const IpbSandboxPlan *plan, const char *const 
                     changes->cut);
         return NULL;
     }
-    if (!ipb_layer_files_choose(changes, paths, true, error))
+    if (!ipb_layer_choose(changes, paths, true, error))
         return NULL;
     ipb_autofd frozen = make_frozen(layer, error);
     if (frozen < 0)

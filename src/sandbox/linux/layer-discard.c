@@ -138,7 +138,7 @@ ipb_layer_discard(IpbLayer *layer, const char *const *paths, int inside, const I
     }
     const IpbLayerInside overlay = {inside, user};
     g_autoptr(IpbLayerChanges) changes = ipb_layer_list(layer, NULL);
-    if (!ipb_layer_files_choose(changes, paths, false, error))
+    if (!ipb_layer_choose(changes, paths, false, error))
         return NULL;
     if (inside >= 0)
         undo_all_inside(layer, &overlay, changes->changes);

@@ -21,6 +21,7 @@
 #include "base/file.h"
 
 #define COPY_BYTES ((size_t) 128 << 10)
+#define OPAQUE "user.overlay.opaque"
 
 #define RESOLVE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
@@ -425,8 +426,8 @@ keep_chosen(IpbLayerChanges *changes, const char *const *paths, bool has_parents
 }
 
 bool
-ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
-                       GError **error)
+ipb_layer_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
+                 GError **error)
 {
     if (!are_all_found(changes, paths, error))
         return false;

@@ -49,16 +49,17 @@ GVariant *ipb_layer_files_pack_stamp(const IpbFileStamp *stamp);
 IpbFileStamp ipb_layer_files_unpack_stamp(GVariant *value);
 bool ipb_layer_files_are_equal(const IpbFileStamp *a, const IpbFileStamp *b);
 IpbNameKind ipb_layer_files_kind(mode_t mode);
-/* Copies @size bytes from @from, which may change at the same time, without writing holes. */
-bool ipb_layer_files_copy(int from, int to, uint64_t size);
 /* What overlayfs makes where something was removed. */
 bool ipb_layer_files_is_whiteout(const struct stat *info);
+/* A directory of the layer that hides the workspace's. */
 bool ipb_layer_files_is_opaque(int directory);
 /* Was @path, which was committed, removed from @upper without a mark? Overlayfs makes none in a
  * directory that was only in the upper layer when it was mounted, as before a commit. Then
  * *ret_upper and *ret_lower are its directories on both sides; the caller closes them. */
 bool ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
                                  const IpbCommitted *committed, int *ret_upper, int *ret_lower);
+/* Copies @size bytes from @from, which may change at the same time, without writing holes. */
+bool ipb_layer_files_copy(int from, int to, uint64_t size);
 /* Do two files have the same @size bytes? False also if they cannot be read. */
 bool ipb_layer_files_have_same_bytes(int a, int b, uint64_t size);
 /* What a symbolic link says; NULL with errno. The caller frees it. */
@@ -73,10 +74,6 @@ char *ipb_layer_files_judge(const IpbLayer *layer, const IpbSandboxPlan *plan, c
                             IpbChangeKind kind, IpbNameKind type, int contents, bool is_planned);
 IpbLayerChange *ipb_layer_change_new(const char *path, IpbChangeKind kind, IpbNameKind type);
 void ipb_layer_change_free(IpbLayerChange *change);
-/* Drops the changes that are not at one of @paths. @has_parents: new directories above them stay.
- * NOT_FOUND: nothing has changed at one of them. */
-bool ipb_layer_files_choose(IpbLayerChanges *changes, const char *const *paths, bool has_parents,
-                            GError **error);
 /* As ipb_layer_list() of a copy of the upper layer. */
 IpbLayerChanges *ipb_layer_list_copy(IpbLayer *layer, int upper);
 /* Writes the table of what was committed. */

@@ -19,6 +19,8 @@
 #include "sandbox/linux/cgroup.h"
 
 #define MAX_SETTING_SIZE 64
+#define MAX_MOUNTS_SIZE (4 * 1024 * 1024)
+#define MAX_HIDDEN_NAMED 3
 /* By number: the C library's headers may be older than the kernel. */
 #define SYS_LANDLOCK_CREATE_RULESET 444
 #define LANDLOCK_VERSION 1
@@ -193,6 +195,64 @@ add_cgroup(IpbSandboxProbe *probe)
                 "systemd-run --user --scope -p Delegate=yes ipybox …");
 }
 
+/* --- /proc ------------------------------------------------------------------------------------ */
+
+/* Mount points that a file system of Linux itself has made, which hide nothing. */
+static bool
+hides_nothing(const char *path)
+{
+    return g_str_equal(path, "/proc/sys/fs/binfmt_misc") || g_str_equal(path, "/proc/fs/nfsd");
+}
+
+/* The mount points below /proc that hide something, as mountinfo has them. */
+static GPtrArray *
+find_hidden(const char *mounts)
+{
+    GPtrArray *hidden = g_ptr_array_new_with_free_func(g_free);
+    g_auto(GStrv) lines = g_strsplit(mounts, "\n", -1);
+    for (char **line = lines; *line != NULL; line++) {
+        /* id, parent, device, root, mount point, … */
+        g_auto(GStrv) fields = g_strsplit(*line, " ", 6);
+        if (g_strv_length(fields) == 6 && g_str_has_prefix(fields[4], "/proc/") &&
+            !hides_nothing(fields[4]))
+            g_ptr_array_add(hidden, g_strdup(fields[4]));
+    }
+    return hidden;
+}
+
+static char *
+describe_hidden(const GPtrArray *hidden)
+{
+    GString *text = g_string_new("parts are hidden:");
+    for (guint i = 0; i < hidden->len && i < MAX_HIDDEN_NAMED; i++)
+        g_string_append_printf(text, "%s %s", i > 0 ? "," : "",
+                               (const char *) g_ptr_array_index(hidden, i));
+    if (hidden->len > MAX_HIDDEN_NAMED)
+        g_string_append_printf(text, " and %u more", hidden->len - MAX_HIDDEN_NAMED);
+    return g_string_free(text, FALSE);
+}
+
+/* A sandbox has a /proc of its own. Linux gives a user namespace no new one if something hides a
+ * part of the old one, as containers do. */
+static void
+add_proc(IpbSandboxProbe *probe)
+{
+    char *mounts = NULL;
+    size_t size;
+    g_autoptr(GError) error = NULL;
+    if (!ipb_file_read("/proc/self/mountinfo", MAX_MOUNTS_SIZE, &mounts, &size, &error)) {
+        add_feature(probe, "proc", false, g_strdup(error->message), NULL);
+        return;
+    }
+    g_autoptr(GPtrArray) hidden = find_hidden(mounts);
+    g_free(mounts);
+    bool is_available = hidden->len == 0;
+    add_feature(probe, "proc", is_available,
+                is_available ? g_strdup("nothing is hidden") : describe_hidden(hidden),
+                "docker run --security-opt systempaths=unconfined; podman run --security-opt "
+                "unmask=ALL; procMount: Unmasked in Kubernetes");
+}
+
 void
 ipb_linux_probe(IpbSandboxProbe *probe)
 {
@@ -204,6 +264,7 @@ ipb_linux_probe(IpbSandboxProbe *probe)
     add_landlock(probe, abi);
     add_seccomp(probe, &listener);
     add_names(probe, &listener);
+    add_proc(probe);
     add_cgroup(probe);
 }
 

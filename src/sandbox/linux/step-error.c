@@ -106,10 +106,13 @@ hint_about_namespaces(const IpbStepError *failure)
     g_autofree char *obstacle = ipb_linux_namespace_obstacle();
     if (obstacle != NULL)
         return g_strconcat(". ", obstacle, NULL);
-    if (failure->saved_errno == EPERM || failure->saved_errno == EACCES)
+    /* Docker's filter denies clone3 with ENOSYS. */
+    if (failure->saved_errno == EPERM || failure->saved_errno == EACCES ||
+        failure->saved_errno == ENOSYS)
         return g_strdup(". A container (its seccomp filter, its AppArmor profile) or a chroot may "
-                        "forbid namespaces: for docker, --security-opt seccomp=unconfined "
-                        "--security-opt apparmor=unconfined");
+                        "forbid namespaces: for docker and podman, --security-opt seccomp=FILE "
+                        "with the docker/seccomp.json of ipybox, and where AppArmor is used "
+                        "--security-opt apparmor=ipybox-container");
     if (failure->saved_errno == ENOSPC || failure->saved_errno == EUSERS)
         return g_strdup(". There are too many namespaces already: sudo sysctl "
                         "user.max_user_namespaces=15000 allows for more");
@@ -130,10 +133,12 @@ hint(const IpbStepError *failure)
         return ". This root may not mount (it is root of a container only). Run ipybox as an "
                "ordinary "
                "user, or give the container CAP_SYS_ADMIN";
-    if (failure->step == IPB_STEP_PROC && number == EPERM)
-        return ". A container hides parts of its /proc, so the kernel gives no other one: start it "
-               "with "
-               "unmasked paths (docker run --security-opt systempaths=unconfined)";
+    /* The counters are in another new /proc, if that of the container is read-only. */
+    if ((failure->step == IPB_STEP_PROC || failure->step == IPB_STEP_COUNTER) && number == EPERM)
+        return ". A container hides parts of its /proc, so the kernel gives no other one. Unhide "
+               "them: docker run --security-opt systempaths=unconfined, podman run --security-opt "
+               "unmask=ALL, procMount: Unmasked in Kubernetes. If nothing is hidden, its AppArmor "
+               "profile forbids mounts: --security-opt apparmor=ipybox-container";
     if (failure->step == IPB_STEP_LISTEN && number == EBUSY)
         return ". Another program answers system calls of this process already: a container's "
                "runtime, or an outer sandbox. Linux allows only one. Start the container without "

@@ -772,7 +772,7 @@ ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *optio
     }
     if (options->session->has_rich_client) /* else later cells have it */
         ipb_session_watch_late_output(kernel->session, on_late_event, kernel);
-    ipb_session_start(kernel->session);
+    ipb_session_start(kernel->session, /* rehearses= */ false);
     set_state(kernel, STATE_STARTING);
     return kernel;
 }

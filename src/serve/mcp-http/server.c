@@ -631,7 +631,7 @@ start_probe(IpbMcpHttpServer *server, GError **error)
     server->probe = ipb_session_new(server->options.runtime, &options, error);
     if (server->probe == NULL)
         return false;
-    ipb_session_start(server->probe);
+    ipb_session_start(server->probe, /* rehearses= */ false);
     return true;
 }
 

@@ -30,6 +30,8 @@ static const char DESCRIBE_INSTRUCTIONS[] = "describe_tools finds tools and desc
 static const char SEARCH_INSTRUCTIONS[] =
     "In cells, import mcptools and use mcptools.search(\"words\") and "
     "mcptools.describe(\"server.tool\") to find and describe tools.";
+static const char STAGED_INSTRUCTIONS[] =
+    "What cells write in the workspace is kept aside. commit_changes writes it to the real files.";
 static const char SESSION_INSTRUCTIONS[] =
     "The first answer gives a session_id: pass it with each call to keep the variables.";
 
@@ -60,6 +62,8 @@ make_instructions(void *data)
     g_autoptr(GString) text = g_string_new(INSTRUCTIONS);
     if (connection->is_stateless)
         g_string_append_printf(text, " %s", SESSION_INSTRUCTIONS);
+    if (ipb_mcp_tools_offers(connection->tools, "commit_changes"))
+        g_string_append_printf(text, " %s", STAGED_INSTRUCTIONS);
     if (offers_register)
         g_string_append_printf(text, " %s", REGISTER_INSTRUCTIONS);
     if (packages != NULL)
@@ -260,7 +264,7 @@ ipb_mcp_connection_new(const IpbMcpShared *shared, IpbMessageChannel *channel, b
         return NULL;
     }
     /* In the background: initialize does not wait for it. */
-    ipb_session_start(session->session);
+    ipb_session_start(session->session, /* rehearses= */ false);
     return connection;
 }
 

@@ -14,6 +14,22 @@
 
 /* The tool is a call of the client, whose user was asked by the client. */
 #define INSTALL_HINT "; or install the package with the tool install_package"
+#define STAGED_HINT "; or the user commits them later with 'ipybox changes'"
+
+/* What a question is about. */
+static const struct {
+    const char *heading;
+    const char *if_too_long; /* what to do then */
+    const char *hint;        /* what can be done if no one can be asked */
+} SUBJECTS[] = {
+    [IPB_APPROVAL_OF_CALL] = {"Code in a cell calls a tool:", "call the tool with less data", ""},
+    [IPB_APPROVAL_OF_INSTALLATION] = {"Code in a cell wants to install a package:",
+                                      "call the tool with less data", INSTALL_HINT},
+    [IPB_APPROVAL_OF_COMMIT] = {"Changes of a Python session are to be written to the workspace:",
+                                "commit in parts, with the argument paths", STAGED_HINT},
+    [IPB_APPROVAL_OF_DISCARD] = {"Changes of a Python session are to be discarded:",
+                                 "discard in parts, with the argument paths", ""},
+};
 
 typedef struct {
     IpbElicitation *elicitation;
@@ -108,13 +124,12 @@ make_approval_params(const IpbApprovalRequest *request, char **ret_why)
     if (!fits) {
         *ret_why = g_strdup_printf(
             "the question is too long for the MCP client's user: %ld characters in %u lines, but "
-            "at most %d in %d are shown; call the tool with less data, or " HINT,
-            g_utf8_strlen(question, -1), rows->len, IPB_DIALOG_MAX_CHARS, IPB_DIALOG_MAX_ROWS);
+            "at most %d in %d are shown; %s, or " HINT,
+            g_utf8_strlen(question, -1), rows->len, IPB_DIALOG_MAX_CHARS, IPB_DIALOG_MAX_ROWS,
+            SUBJECTS[request->subject].if_too_long);
         return NULL;
     }
-    return make_params(request->is_installation ? "Code in a cell wants to install a package:"
-                                                : "Code in a cell calls a tool:",
-                       rows, APPROVAL_SCHEMA);
+    return make_params(SUBJECTS[request->subject].heading, rows, APPROVAL_SCHEMA);
 }
 
 static const char INPUT_SCHEMA[] =
@@ -212,7 +227,7 @@ refuse(IpbElicitation *elicitation, const IpbApprovalRequest *approval, bool is_
         g_strconcat("it needs an approval, and ",
                     is_client_there ? "the MCP client offers no way to ask its user (elicitation)"
                                     : "no client is connected that could ask its user",
-                    "; " HINT, approval->is_installation ? INSTALL_HINT : NULL, NULL);
+                    "; " HINT, SUBJECTS[approval->subject].hint, NULL);
     ipb_session_refuse(elicitation->session, approval->id, why);
 }
 

@@ -51,7 +51,10 @@ static void
 on_approval(const IpbApprovalRequest *approval, void *data)
 {
     IpbNamedSession *session = data;
-    const IpbServedCall *call = ipb_named_session_running_call(session);
+    bool is_of_changes =
+        approval->subject == IPB_APPROVAL_OF_COMMIT || approval->subject == IPB_APPROVAL_OF_DISCARD;
+    const IpbServedCall *call =
+        is_of_changes ? session->changing : ipb_named_session_running_call(session);
     ipb_elicitation_ask(session->elicitation, call != NULL ? call->request : NULL, session->client,
                         approval);
 }
@@ -113,15 +116,32 @@ report_if_closed(IpbNamedSessions *sessions)
                                         on_all_closed_timer, sessions);
 }
 
+/* The layer of a session that was freed exists if it has changes. @layer: may be NULL. */
+static void
+report_layer(const IpbNamedSessions *sessions, const char *layer)
+{
+    if (layer == NULL || sessions->options.on_log == NULL ||
+        !g_file_test(layer, G_FILE_TEST_EXISTS))
+        return;
+    g_autofree char *name = g_path_get_basename(layer);
+    g_autofree char *text = g_strdup_printf(
+        "a session has ended with changes that were not committed. They are kept: 'ipybox changes "
+        "commit %s' or 'ipybox changes discard %s'",
+        name, name);
+    sessions->options.on_log("warning", text, sessions->options.data);
+}
+
 /* From the loop: a session must not be freed in its own callback. */
 static void
 on_closed_timer(void *data)
 {
     IpbNamedSession *session = data;
     IpbNamedSessions *sessions = session->table;
+    g_autofree char *layer = g_strdup(ipb_session_layer(session->session));
     sessions->options.on_closed(session, sessions->options.data);
     sessions->options.budget->n--;
     g_ptr_array_remove_fast(sessions->endings, session); /* frees it */
+    report_layer(sessions, layer);
     report_if_closed(sessions);
 }
 

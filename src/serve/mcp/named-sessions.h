@@ -57,6 +57,8 @@ struct IpbNamedSession {
     GPtrArray *calls;
     /* Those of them that install, in the order of their arrival */
     GQueue installs;
+    /* The one that commits or discards changes; NULL: none does */
+    IpbServedCall *changing;
     /* The client whose default session this is, which gets late events and questions that belong to
      * no request; NULL: none */
     IpbMcpServer *client;

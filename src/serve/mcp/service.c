@@ -157,6 +157,8 @@ make_common(IpbMcpService *service, GError **error)
     if (service->shared.common != NULL)
         return true;
     options.record = NULL;
+    options.is_staged = false;
+    options.staging_dir = NULL;
     service->shared.common = ipb_session_new(service->runtime, &options, error);
     if (service->shared.common == NULL ||
         !ipb_session_allow_below(service->shared.common, NULL, error)) {

@@ -159,6 +159,12 @@ ipb_structured_cell_finish(const IpbStructuredCell *cell, const IpbEvent *done,
     else
         ipb_json_write_null(writer);
     ipb_json_member_bool(writer, "truncated", is_cut);
+    if (done->changes != NULL) {
+        ipb_json_key(writer, "changes");
+        ipb_json_write_raw(writer, done->changes, strlen(done->changes));
+    }
+    if (done->changes_cut != NULL)
+        ipb_json_member_string(writer, "changes_cut", done->changes_cut);
     ipb_json_end_object(writer);
     return ipb_json_writer_finish(writer, NULL);
 }

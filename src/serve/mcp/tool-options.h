@@ -21,6 +21,8 @@ typedef struct {
     bool is_structured;
     /* Characters of a cell's text; 0: what the client asks for */
     size_t max_output_chars;
+    /* Sessions have staged workspaces: there are tools for their changes. */
+    bool is_staged;
     /* Names of the tools that are offered, NULL-terminated; NULL: all but checkpoint, restore, undo
      * and branch. It lives as long as the tools. */
     const char *const *names;

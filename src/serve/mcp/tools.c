@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/spelling.h"
 #include "serve/mcp-tools-json.h"
+#include "serve/mcp/changes-tools.h"
 #include "serve/mcp/checkpoint-tools.h"
 #include "serve/mcp/session-tools.h"
 #include "serve/mcp/tool-listing.h"
@@ -410,6 +411,8 @@ typedef struct {
     const char *arguments[MAX_ARGUMENTS + 1];
     /* Offered only if the user names it */
     bool is_optional;
+    /* Only if workspaces are staged */
+    bool is_of_staged;
 } Tool;
 
 static const Tool TOOLS[] = {
@@ -490,13 +493,44 @@ static const Tool TOOLS[] = {
      false,
      {"checkpoint"},
      true},
+    {"list_changes",
+     IPB_TOOL_LIST_CHANGES_JSON,
+     ipb_mcp_changes_tools_list,
+     USES_SESSION,
+     false,
+     {"paths", "diffs"},
+     .is_of_staged = true},
+    {"commit_changes",
+     IPB_TOOL_COMMIT_CHANGES_JSON,
+     ipb_mcp_changes_tools_commit,
+     USES_SESSION,
+     false,
+     {"paths"},
+     .is_of_staged = true},
+    {"discard_changes",
+     IPB_TOOL_DISCARD_CHANGES_JSON,
+     ipb_mcp_changes_tools_discard,
+     USES_SESSION,
+     false,
+     {"paths"},
+     .is_of_staged = true},
 };
+
+static const Tool *
+find_tool(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++)
+        if (g_str_equal(TOOLS[i].name, name))
+            return &TOOLS[i];
+    return NULL;
+}
 
 static bool
 is_offered(const IpbMcpTools *tools, const Tool *tool)
 {
     const char *const *names = tools->options.tools.names;
     return (names == NULL ? !tool->is_optional : g_strv_contains(names, tool->name)) &&
+           (tools->options.tools.is_staged || !tool->is_of_staged) &&
            (tools->options.offers_register || tool->call != call_register) &&
            (tools->options.keeps_results || tool->call != call_get_cell_result);
 }
@@ -513,10 +547,8 @@ is_structured(const IpbMcpTools *tools, const Tool *tool)
 bool
 ipb_mcp_tools_offers(const IpbMcpTools *tools, const char *name)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++)
-        if (g_str_equal(TOOLS[i].name, name))
-            return is_offered(tools, &TOOLS[i]);
-    return false;
+    const Tool *tool = find_tool(name);
+    return tool != NULL && is_offered(tools, tool);
 }
 
 unsigned
@@ -525,20 +557,28 @@ ipb_mcp_tools_undo(const IpbMcpToolOptions *options)
     return options->names != NULL && g_strv_contains(options->names, "undo") ? UNDO_CELLS : 0;
 }
 
-bool
-ipb_mcp_tools_check_names(const char *const *names, GError **error)
+static void
+set_unknown_tool(const char *name, GError **error)
 {
-    for (; *names != NULL; names++) {
-        g_autoptr(GString) all = g_string_new(NULL);
-        bool is_known = false;
-        for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++) {
-            is_known = is_known || g_str_equal(TOOLS[i].name, *names);
-            g_string_append_printf(all, "%s%s", i > 0 ? ", " : "", TOOLS[i].name);
-        }
-        if (is_known)
+    g_autoptr(GString) all = g_string_new(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(TOOLS); i++)
+        g_string_append_printf(all, "%s%s", i > 0 ? ", " : "", TOOLS[i].name);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, "there is no tool %s; the tools are %s",
+                name, all->str);
+}
+
+bool
+ipb_mcp_tools_check(const IpbMcpToolOptions *options, GError **error)
+{
+    for (const char *const *name = options->names; name != NULL && *name != NULL; name++) {
+        const Tool *tool = find_tool(*name);
+        if (tool != NULL && (options->is_staged || !tool->is_of_staged))
             continue;
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
-                    "there is no tool %s; the tools are %s", *names, all->str);
+        if (tool == NULL)
+            set_unknown_tool(*name, error);
+        else
+            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "%s is about the changes of a staged workspace: it needs --staged", *name);
         return false;
     }
     return true;

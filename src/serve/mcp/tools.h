@@ -36,8 +36,8 @@ void ipb_mcp_tools_set_client(IpbMcpTools *tools, const char *name);
 void ipb_mcp_tools_set_default(IpbMcpTools *tools, IpbNamedSession *session);
 /* Whether the client has the tool @name. */
 bool ipb_mcp_tools_offers(const IpbMcpTools *tools, const char *name);
-/* INVALID: one of @names (NULL-terminated) is no tool; the message lists them. */
-bool ipb_mcp_tools_check_names(const char *const *names, GError **error);
+/* INVALID: one of the names is no tool, or cannot be offered; the message says what can. */
+bool ipb_mcp_tools_check(const IpbMcpToolOptions *options, GError **error);
 /* How many cells sessions must be able to undo for the tools that the user chose. */
 unsigned ipb_mcp_tools_undo(const IpbMcpToolOptions *options);
 /* The value of "tools" in the answer to tools/list. */

@@ -260,6 +260,11 @@ ipb_rpc_cell_answer_write(const IpbRpcCellAnswer *answer, const IpbEvent *done, 
     ipb_json_member_string(writer, "message", done->text);
     ipb_json_member_int(writer, "execution_count", done->execution_count);
     ipb_json_member_bool(writer, "undone", done->is_undone);
+    if (done->changes != NULL) {
+        ipb_json_key(writer, "changes");
+        ipb_json_write_raw(writer, done->changes, strlen(done->changes));
+        ipb_json_member_string(writer, "changes_cut", done->changes_cut);
+    }
     ipb_json_end_object(writer);
     return writer;
 }

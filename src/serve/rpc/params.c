@@ -212,6 +212,33 @@ restore_bytes(char *text)
 }
 
 char **
+ipb_rpc_params_arguments(IpbRpcParams *params, const char *name)
+{
+    char **arguments = ipb_rpc_params_strings(params, name);
+    for (char **argument = arguments; argument != NULL && *argument != NULL; argument++)
+        restore_bytes(*argument);
+    return arguments;
+}
+
+GBytes *
+ipb_rpc_params_bytes(IpbRpcParams *params, const char *name)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *text = ipb_rpc_params_string(params, name);
+    if (text == NULL)
+        return NULL;
+    /* GLib's decoder skips what is no base64. */
+    size_t size = strlen(text), n = strspn(text, digits);
+    if (size % 4 != 0 || size - n > 2 || strspn(text + n, "=") != size - n) {
+        ipb_rpc_params_refuse(params, name, "a string in base64");
+        return NULL;
+    }
+    gsize n_bytes;
+    guchar *bytes = g_base64_decode(text, &n_bytes);
+    return g_bytes_new_take(bytes, n_bytes);
+}
+
+char **
 ipb_rpc_params_environment(IpbRpcParams *params, const char *name)
 {
     g_auto(GStrv) pairs = ipb_rpc_params_pairs(params, name);

@@ -38,6 +38,11 @@ int64_t ipb_rpc_params_int(IpbRpcParams *params, const char *name, int64_t fallb
 int64_t ipb_rpc_params_ms(IpbRpcParams *params, const char *name, int64_t fallback);
 /* An array of strings; NULL if absent. The caller frees it. */
 char **ipb_rpc_params_strings(IpbRpcParams *params, const char *name);
+/* As ipb_rpc_params_strings(), with bytes that are not UTF-8 as ipb_rpc_params_environment() has
+ * them. */
+char **ipb_rpc_params_arguments(IpbRpcParams *params, const char *name);
+/* The bytes of a string in base64; NULL if absent. The caller frees it. */
+GBytes *ipb_rpc_params_bytes(IpbRpcParams *params, const char *name);
 /* An object of strings as "NAME=value"; NULL if absent. Bytes that are not UTF-8 are given as the
  * lone surrogates U+DC80 to U+DCFF, as in Python's os.environ. The caller frees it. */
 char **ipb_rpc_params_environment(IpbRpcParams *params, const char *name);

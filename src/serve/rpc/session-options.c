@@ -30,6 +30,7 @@ ipb_rpc_session_options_unref(IpbRpcSessionOptions *options)
     g_strfreev(options->server_variables);
     g_free(options->limits);
     g_free(options->allowed_servers);
+    ipb_application_tools_unref(options->application_tools);
     g_free(options);
 }
 
@@ -105,6 +106,17 @@ read_allowed_servers(IpbRpcParams *params, IpbRpcSessionOptions *options)
 }
 
 static void
+read_application_tools(IpbRpcParams *params, IpbRpcSessionOptions *options)
+{
+    const IpbJson *tools = ipb_rpc_params_object(params, "application_tools");
+    if (tools == NULL || params->error != NULL)
+        return;
+    IpbSpan text = ipb_json_raw(tools);
+    options->application_tools = ipb_application_tools_new(text.start, text.size, &params->error);
+    options->session.application_tools = options->application_tools;
+}
+
+static void
 read_environments(IpbRpcParams *params, IpbRpcSessionOptions *options)
 {
     IpbSessionOptions *session = &options->session;
@@ -159,6 +171,7 @@ ipb_rpc_session_options_new(IpbRpcRequest *request, IpbRpcParams *params)
     session->has_seed = session->seed >= 0;
     read_environments(params, options);
     read_allowed_servers(params, options);
+    read_application_tools(params, options);
     read_approval(params, session);
     read_sandbox(params, session);
     read_limits(params, options);

@@ -33,6 +33,7 @@ typedef struct {
     IpbRpcRequest *request;
     char **kernel_env, **env, **server_variables;
     char *limits, *allowed_servers;
+    IpbApplicationTools *application_tools; /* or NULL */
 } IpbRpcSessionOptions;
 
 /* Reads all parameters; what is wrong is in @params. */

@@ -122,6 +122,9 @@ open_gateway(IpbRpcSessionPorts *ports, const IpbSessionOptions *session,
     ports->kernel.on_approval_withdrawn = NULL;
     if (session->approval == IPB_APPROVAL_ASK)
         ports->kernel.approval = IPB_APPROVAL_DENY;
+    ports->kernel.application_tools = NULL;
+    ports->kernel.on_tool_call = NULL;
+    ports->kernel.on_tool_cancelled = NULL;
     ports->kernel.saves_images = false;
     ports->kernel.on_event = NULL;
     /* A record is of one session. */

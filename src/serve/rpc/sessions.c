@@ -6,8 +6,10 @@
 
 #include "base/error.h"
 #include "serve/rpc/cell-answer.h"
+#include "serve/rpc/commands.h"
 #include "serve/rpc/questions.h"
 #include "serve/rpc/session-ports.h"
+#include "serve/rpc/tool-calls.h"
 #include "session/saved-state.h"
 
 #define MAX_SESSIONS 1000
@@ -33,6 +35,7 @@ typedef struct {
     IpbRpcSessionOptions *options;
     IpbRpcSessionPorts *ports; /* or NULL */
     IpbRpcQuestions *questions;
+    IpbRpcToolCalls *tool_calls;
     bool asks_for_shell_only; /* shell commands need an approval, and other calls do not */
     GQueue cells;             /* Cell, the running one first */
     GPtrArray *starts;        /* Start */
@@ -127,6 +130,24 @@ on_approval_withdrawn(uint64_t request, void *data)
         ipb_rpc_questions_withdraw(session->questions, request);
 }
 
+/* --- tools of the client --------------------------------------------------------------------- */
+
+static void
+on_tool_call(const IpbApplicationCall *call, void *data)
+{
+    Session *session = data;
+    const Cell *cell = g_queue_peek_head(&session->cells);
+    ipb_rpc_tool_calls_run(session->tool_calls, call,
+                           cell != NULL ? ipb_rpc_request_id(cell->pending->request) : NULL);
+}
+
+static void
+on_tool_cancelled(uint64_t call, void *data)
+{
+    Session *session = data;
+    ipb_rpc_tool_calls_cancel(session->tool_calls, call);
+}
+
 /* --- starting a kernel ----------------------------------------------------------------------- */
 
 /* A session.start that waits for READY or START_FAILED. */
@@ -216,7 +237,7 @@ session_start(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     start->timer =
         ipb_timer_new(ipb_runtime_loop(session->runtime), timeout_ms, on_start_timeout, start);
     g_ptr_array_add(session->starts, start);
-    ipb_session_start(session->core);
+    ipb_session_start(session->core, /* rehearses= */ false);
 }
 
 /* --- opening a session ----------------------------------------------------------------------- */
@@ -230,6 +251,7 @@ free_session(void *data)
     g_clear_pointer(&session->questions, ipb_rpc_questions_free);
     ipb_rpc_session_ports_free(session->ports);
     ipb_session_free(session->core); /* no callback comes after this */
+    ipb_rpc_tool_calls_free(session->tool_calls);
     while (session->starts->len > 0)
         free_start(g_ptr_array_index(session->starts, 0));
     ipb_rpc_client_fail_all(session->client, session, closed);
@@ -273,6 +295,15 @@ allow_packages(Session *session, GError **error)
     return true;
 }
 
+/* For what it asks the client. */
+static void
+make_questions(Session *session)
+{
+    session->questions = ipb_rpc_questions_new(session->client, session->core, session->id);
+    session->tool_calls = ipb_rpc_tool_calls_new(session->client, session->core, session->id);
+    ipb_rpc_tool_calls_hold(session->tool_calls, session->owner->is_congested);
+}
+
 static bool
 open_core(Session *session, GError **error)
 {
@@ -282,13 +313,15 @@ open_core(Session *session, GError **error)
         core->approves_shell_cmds && core->approval == IPB_APPROVAL_ALLOW;
     core->on_approval = on_approval;
     core->on_approval_withdrawn = on_approval_withdrawn;
+    core->on_tool_call = on_tool_call;
+    core->on_tool_cancelled = on_tool_cancelled;
     core->on_event = on_session_event;
     core->on_log = on_log;
     core->data = session;
     session->core = ipb_session_new(session->runtime, core, error);
     if (session->core == NULL || !allow_packages(session, error))
         return false;
-    session->questions = ipb_rpc_questions_new(session->client, session->core, session->id);
+    make_questions(session);
     if (options->tool_server.is_wanted || options->gateway.is_wanted) {
         session->ports = ipb_rpc_session_ports_new(session->runtime, session->core, options, error);
         if (session->ports == NULL)
@@ -640,6 +673,41 @@ session_install(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         ipb_rpc_pending_fail(pending, error);
 }
 
+/* --- commands --------------------------------------------------------------------------------- */
+
+static void
+on_command_end(const IpbCommandResult *result, const GError *error, void *data)
+{
+    if (error != NULL)
+        ipb_rpc_pending_fail(data, error);
+    else
+        ipb_rpc_pending_reply(data, ipb_rpc_command_write(result));
+}
+
+static void
+cancel_command(IpbRpcPending *pending)
+{
+    const Session *session = pending->owner;
+    ipb_session_cancel_command(session->core, pending->number);
+}
+
+static void
+session_run_command(void *group, IpbRpcRequest *request, IpbRpcParams *params)
+{
+    Session *session = find_session(group, params);
+    g_auto(IpbRpcCommand) command = {0};
+    ipb_rpc_command_read(&command, params);
+    if (!ipb_rpc_params_check(params, request))
+        return;
+    g_autoptr(GError) error = NULL;
+    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
+    pending->cancel = cancel_command;
+    pending->number =
+        ipb_session_run_command(session->core, &command.options, on_command_end, pending, &error);
+    if (pending->number == 0)
+        ipb_rpc_pending_fail(pending, error);
+}
+
 /* --- saved variables -------------------------------------------------------------------------- */
 
 static void
@@ -706,7 +774,7 @@ on_changes(const IpbStagedResult *result, const GError *error, void *data)
         return;
     }
     IpbJsonWriter *writer = ipb_json_writer_new();
-    ipb_staged_result_write(result, writer);
+    ipb_staged_result_write(result, IPB_STAGED_MAX_SHOWN, writer);
     ipb_rpc_pending_reply(data, writer);
 }
 
@@ -850,6 +918,8 @@ fork_core(Session *session, Session *forerunner, const IpbSessionForkOptions *se
     IpbSessionForkOptions options = *seed;
     options.on_approval = on_approval;
     options.on_approval_withdrawn = on_approval_withdrawn;
+    options.on_tool_call = on_tool_call;
+    options.on_tool_cancelled = on_tool_cancelled;
     options.on_event = on_session_event;
     options.on_log = on_log;
     options.data = session;
@@ -859,7 +929,7 @@ fork_core(Session *session, Session *forerunner, const IpbSessionForkOptions *se
     session->core = ipb_session_fork(forerunner->core, &options, on_branched, session->fork, error);
     if (session->core == NULL)
         return false;
-    session->questions = ipb_rpc_questions_new(session->client, session->core, session->id);
+    make_questions(session);
     apply_pause(session);
     apply_approval(session);
     return true;
@@ -1012,6 +1082,7 @@ const IpbRpcMethod IPB_RPC_SESSION_METHODS[] = {
     {"session.open", session_open},
     {"session.start", session_start},
     {"session.execute", session_execute, .cancel_mode = IPB_RPC_CANCEL_BEGINS},
+    {"session.run_command", session_run_command},
     {"session.answer_input", session_answer_input, .takes_notifications = true},
     {"session.interrupt", session_interrupt},
     {"session.pause", session_pause, .takes_notifications = true},
@@ -1081,8 +1152,10 @@ ipb_rpc_sessions_set_congested(IpbRpcSessions *sessions, bool is_congested)
     GHashTableIter iter;
     void *session;
     g_hash_table_iter_init(&iter, sessions->sessions);
-    while (g_hash_table_iter_next(&iter, NULL, &session))
+    while (g_hash_table_iter_next(&iter, NULL, &session)) {
         apply_pause(session);
+        ipb_rpc_tool_calls_hold(((Session *) session)->tool_calls, sessions->is_congested);
+    }
 }
 
 void

@@ -20,5 +20,6 @@ In a kernel:
 - `user_processes`, `plots`, `randomness`, `blas`, `imports`: adjustments for forks and for
   libraries.
 
-In both: `linux`, the system calls that Python lacks.
+In both: `rehearsal`, cells that run before there is a client; `linux`, the system calls that
+Python lacks.
 """

@@ -23,6 +23,7 @@ class Kernel:
     pipes: set[str]  # as /proc/PID/fd shows them
     status: int | None = None  # set when it was reaped
     was_killed: bool = False  # by the forkserver
+    is_command: bool = False  # not a kernel, but a command that runs beside one
 
 
 def pipe_name(fd: int) -> str:

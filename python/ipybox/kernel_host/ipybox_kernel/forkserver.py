@@ -13,9 +13,9 @@ import signal
 import socket
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
-from . import children, interpreter, linux, process, warmup
+from . import children, interpreter, linux, process, side_command, warmup
 from .branching import Brancher
 from .control_socket import ControlSocket, close_all, shorten
 from .interrupts import REPETITION
@@ -172,7 +172,8 @@ class Forkserver:
         try:
             op = message.get("op")
             if op == "fork":
-                return self._fork(message["id"], fds, message.get("sandbox", False))
+                is_sandboxed, is_command = message.get("sandbox"), message.get("command")
+                return self._fork(message["id"], fds, bool(is_sandboxed), bool(is_command))
             if op == "kill":
                 self._kill(message["id"])
             if op == "pipes":
@@ -186,7 +187,9 @@ class Forkserver:
 
     # Kernels
 
-    def _fork(self, kernel_id: int, fds: list[int], is_sandboxed: bool) -> process.Forked | None:
+    def _fork(
+        self, kernel_id: int, fds: list[int], is_sandboxed: bool, is_command: bool
+    ) -> process.Forked | None:
         try:
             (_, stdout, stderr), sandbox = fds[:3], fds[3:]
             pipes = {children.pipe_name(stdout), children.pipe_name(stderr)}
@@ -203,17 +206,23 @@ class Forkserver:
                 {"op": "fork_failed", "id": kernel_id, "error": shorten(describe(error))}
             )
             return None
+        if pid == 0 and is_command:
+            self._become_command(parent, fds)
         if pid == 0:
             return self._become_kernel(kernel_id, parent, fds)
-        self._take_kernel(kernel_id, pid, os.pidfd_open(pid), pipes)
+        self._take_kernel(kernel_id, pid, os.pidfd_open(pid), pipes, is_command)
         return None
 
-    def _take_kernel(self, kernel_id: int, pid: int, pidfd: int, pipes: set[str]) -> None:
+    def _take_kernel(
+        self, kernel_id: int, pid: int, pidfd: int, pipes: set[str], is_command: bool = False
+    ) -> None:
         try:
             self._control.send({"op": "forked", "id": kernel_id, "pid": pid}, [pidfd])
         finally:
             os.close(pidfd)
-            self._kernels[pid] = children.Kernel(kernel_id, pid, linux.oom_kill_count(), pipes)
+            self._kernels[pid] = children.Kernel(
+                kernel_id, pid, linux.oom_kill_count(), pipes, is_command=is_command
+            )
 
     def _adopt(self, kernel_id: int, pid: int, inodes: list[int]) -> None:
         """A kernel has forked a branch of itself, which is our child."""
@@ -229,6 +238,13 @@ class Forkserver:
             )
             return
         self._take_kernel(kernel_id, pid, pidfd, {f"pipe:[{inode}]" for inode in inodes})
+
+    def _become_command(self, parent: int | None, fds: list[int]) -> NoReturn:
+        try:
+            signal.set_wakeup_fd(-1)
+            side_command.execute(parent, self._open_files, *fds[:3])
+        finally:
+            os._exit(side_command.NOT_EXECUTED)
 
     def _become_kernel(self, kernel_id: int, parent: int | None, fds: list[int]) -> process.Forked:
         try:
@@ -267,7 +283,7 @@ class Forkserver:
             if dead is None:
                 break
             kernel = self._kernels.pop(dead.si_pid, None)
-            if kernel is not None:
+            if kernel is not None and not kernel.is_command:
                 children.kill_group(kernel)  # its pid is still valid: it is not reaped yet
             _, status = os.waitpid(dead.si_pid, 0)
             if kernel is not None:
@@ -278,9 +294,12 @@ class Forkserver:
     def _end_kernels(self) -> None:
         """Kills what ended kernels left behind, and reports kernels that left nothing."""
         for kernel in list(self._ending):
-            leftovers = [
-                pid for pid in our_orphans(self._kernels) if self._is_leftover(pid, kernel)
-            ]
+            # What a command leaves behind belongs to the kernel whose id it has.
+            leftovers = (
+                []
+                if kernel.is_command
+                else [pid for pid in our_orphans(self._kernels) if self._is_leftover(pid, kernel)]
+            )
             for pid in leftovers:
                 children.kill(pid)
             if not leftovers:  # otherwise the next SIGCHLD leads here again

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import (
+    application_packages,
     blas,
     branching,
     comms,
@@ -34,6 +35,7 @@ from . import (
     mime,
     plots,
     randomness,
+    rehearsal,
     tool_packages,
     tracebacks,
     user_processes,
@@ -142,6 +144,8 @@ class Kernel:
                 return frame
 
     def _start(self, message: dict[str, Any]) -> None:
+        if message.get("rehearse", False):
+            rehearsal.run(self._shell, is_whole=False)
         is_rich = message.get("rich", False)
         self._environment = message["env"]
         self._set_environment(message["env"], {} if is_rich else PLAIN_ENVIRONMENT)
@@ -150,6 +154,8 @@ class Kernel:
         except OSError as error:
             fail(f"the working directory cannot be entered: {error}")
         self._set_import_path(message.get("path") or [])
+        if message.get("packages"):
+            application_packages.offer(message["packages"])
         key = bytes.fromhex(message["key"])
         if len(key) != KEY_SIZE:
             fail(f"the key must have {KEY_SIZE} bytes")

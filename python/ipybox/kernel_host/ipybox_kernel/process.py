@@ -73,13 +73,7 @@ def become_kernel(
     @open_files: the soft limit of other kernels.
     """
     os.setsid()
-    if parent is not None:
-        linux.die_with_parent(signal.SIGKILL)
-        if os.getppid() != parent:  # it ended before the call
-            os._exit(1)
-        linux.be_first_oom_victim()
-        _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(open_files, hard_limit), hard_limit))
+    limit(parent, open_files)
     for number in (signal.SIGTERM, signal.SIGCHLD):
         _signal.signal(number, _signal.SIG_DFL)
     links = _move_fds(wire, stdout, stderr)
@@ -87,10 +81,27 @@ def become_kernel(
     return Forked(kernel_id, links, parent=parent)
 
 
+def limit(parent: int | None, open_files: int) -> None:
+    """For the arguments, see `become_kernel`."""
+    if parent is None:
+        return
+    linux.die_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the call
+        os._exit(1)
+    linux.be_first_oom_victim()
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(open_files, hard_limit), hard_limit))
+
+
+def highest_fd() -> int:
+    """No descriptor that this process opens from now on has this number or a higher one."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def _move_fds(wire: int, stdout: int, stderr: int) -> Links:
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = max(3, min(soft_limit, HIGHEST_FD) - PRIVATE_FDS)
-    links = Links(*(_duplicate(fd, lowest) for fd in (wire, stdout, stderr)))
+    links = Links(*(duplicate(fd, lowest) for fd in (wire, stdout, stderr)))
     os.dup2(stdout, 1)
     os.dup2(stderr, 2)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -100,5 +111,5 @@ def _move_fds(wire: int, stdout: int, stderr: int) -> Links:
     return links
 
 
-def _duplicate(fd: int, lowest: int) -> int:
+def duplicate(fd: int, lowest: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)

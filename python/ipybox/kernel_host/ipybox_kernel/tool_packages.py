@@ -4,6 +4,9 @@ imported, and `help()` a short text for what is in it.
 
 The functions are in `ipybox.tool_exec.catalog`, which is imported then. A kernel that calls no
 tools imports nothing.
+
+If the application offers tools (`application_packages`), `mcptools` can be imported although there
+is no directory of this name.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-NAME = "mcptools"
+from . import application_packages
+
+NAME = application_packages.ROOT
 
 # Since Python 3.11 it has a public name.
 _NamespaceLoader: Any = getattr(
@@ -45,7 +50,12 @@ class _Finder(MetaPathFinder):
                 if spec.loader is None and spec.submodule_search_locations is not None:
                     spec.loader = _Loader(spec.submodule_search_locations)
                 return spec
-        return None
+        if not application_packages.offered():
+            return None
+        directories: Any = application_packages.Directories()
+        spec = ModuleSpec(NAME, _Loader(directories), is_package=True)
+        spec.submodule_search_locations = directories
+        return spec
 
 
 class _Loader(_NamespaceLoader):
@@ -60,6 +70,7 @@ class _Loader(_NamespaceLoader):
         # By name: outside of kernels the package `ipybox` is another one.
         catalog: Any = importlib.import_module("ipybox.tool_exec.catalog")
         module.__file__ = None  # as in each namespace package
+        application_packages.add_catalogs()
         catalog.add_functions(module)
         if not isinstance(builtins.help, _Help):
             vars(builtins)["help"] = _Help(builtins.help, catalog.help_text)

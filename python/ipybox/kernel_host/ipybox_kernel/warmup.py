@@ -6,16 +6,14 @@ So the first cell and the first traceback of a kernel are as fast as the tenth.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
-import io
 import os
 import sys
 import types
 from typing import Any
 
-from . import blas, event_loop, plots
+from . import blas, plots
 
 # For the forkserver itself. A kernel has its own environment.
 ENVIRONMENT = {
@@ -27,24 +25,14 @@ ENVIRONMENT = {
 # Generated tool APIs import it.
 ALWAYS_PRELOADED = ["pydantic"]
 
-CELLS = (
-    "1",
-    "'a'",
-    "[1, 2]",
-    "x = 1\nprint(x, end='')",
-    "def f():\n    return 1 / 0\nf()",
-    "import warnings\n1 +",
-)
-ASYNC_CELL = "import asyncio\nawait asyncio.sleep(0)"
-
 
 def make_shell() -> Any:
     import_ipython()
-    from . import cells, kernel  # noqa: F401  what a kernel needs besides
+    from . import kernel, rehearsal  # noqa: F401  what a kernel needs besides
     from .shell import make_shell as make
 
     shell = make()
-    run_cells(shell)
+    rehearsal.run(shell, is_whole=True)
     forget_folders()
     settle()
     return shell
@@ -70,58 +58,6 @@ def import_ipython() -> None:
 
 def _embed(**kwargs: Any) -> Any:
     return importlib.import_module("IPython.terminal.embed").embed(**kwargs)
-
-
-class _NoOutput:
-    """Replaces the kernel's output during the warm-up."""
-
-    is_connected = True
-    cell = 0
-
-    def is_late(self) -> bool:
-        return False
-
-    def send(self, kind: int, payload: dict[str, Any], with_next: bool = False) -> None:
-        from . import wire
-
-        wire.encode_payload(payload)
-
-    send_of_caller = send
-
-
-class _NoInterrupts:
-    was_requested = False
-
-    def ignored(self) -> Any:
-        return contextlib.nullcontext()
-
-    deferred = ignored
-
-    def allow_repetition(self) -> None:
-        pass
-
-
-def run_cells(shell: Any) -> None:
-    from . import cells
-
-    shell.output, shell.interrupts = _NoOutput(), _NoInterrupts()
-    for code in CELLS:
-        shell.begin_cell()
-        transformed = shell.transform_cell(code)
-        shell.should_run_async(code, transformed_cell=transformed)
-        coroutine = shell.run_cell_async(code, store_history=True, transformed_cell=transformed)
-        with contextlib.redirect_stdout(io.StringIO()):
-            result = cells.drive(coroutine)
-        shell.trigger_post_events(result, silent=False)
-    loop = event_loop.new_event_loop()
-    try:
-        coroutine = shell.run_cell_async(
-            ASYNC_CELL, store_history=True, transformed_cell=shell.transform_cell(ASYNC_CELL)
-        )
-        loop.run_until_complete(coroutine)
-    finally:
-        loop.close()
-    shell.forget()
 
 
 def preload(name: str, shell: Any) -> str | None:

@@ -30,6 +30,8 @@ MAX_SOURCE = 256 << 10  # bytes
 MAX_ENTRIES = 1000
 MAX_SIGNATURE = 2000
 MAX_SUMMARY = 200
+# Catalogs of packages that have no directory, because the application offers their tools.
+OFFERED: dict[str, bytes] = {}
 DETAILS = {"signatures": "signature", "stubs": "stub", "full": "full"}
 
 
@@ -44,9 +46,22 @@ def read(directory: str) -> list[dict[str, Any]]:
     """The tools in the catalog of a package. FileNotFoundError: it has none."""
     with open(os.path.join(directory, FILE), "rb") as file:
         data = file.read(MAX_CATALOG)
-    server = os.path.basename(directory)
-    tools = [json.loads(line) for line in data.splitlines()]
+    return parse(os.path.basename(directory), data)
+
+
+def parse(server: str, catalog: bytes) -> list[dict[str, Any]]:
+    tools = [json.loads(line) for line in catalog.splitlines()]
     return [{**tool, "server": server, "name": f"{server}.{tool['module']}"} for tool in tools]
+
+
+def read_all(paths: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """The tools of each package; of packages with one name, the one that is imported."""
+    known = {name: parse(name, catalog) for name, catalog in OFFERED.items()}
+    for directory in packages(paths):
+        name = os.path.basename(directory)
+        if name not in known:
+            known[name] = read(directory)
+    return known
 
 
 def packages(paths: Iterable[str]) -> Iterator[str]:
@@ -68,7 +83,7 @@ def all_tools(paths: Iterable[str]) -> list[dict[str, Any]]:
     """The saved actions, then the tools of the packages."""
     paths = list(paths)
     roots = [os.path.join(os.path.dirname(path), ACTIONS) for path in paths]
-    tools = [tool for directory in packages(paths) for tool in read(directory)]
+    tools = [tool for package in read_all(paths).values() for tool in package]
     return [*(action for root in roots for action in actions(root)), *tools]
 
 
@@ -274,11 +289,12 @@ def add_functions(package: Any) -> None:
         return describe(package.__path__, name, detail)
 
     package.__doc__ = (
-        "The tools of MCP servers, a package for each server.\n\n"
+        "The tools of MCP servers and of the application, a package for each.\n\n"
         'search("words") finds tools, describe("server.tool") describes one.'
     )
     for name, function in (("search", search_tools), ("describe", describe_tool)):
-        if any(os.path.isdir(os.path.join(path, name)) for path in package.__path__):
+        is_directory = any(os.path.isdir(os.path.join(path, name)) for path in package.__path__)
+        if is_directory or name in OFFERED:
             continue
         function.__name__ = function.__qualname__ = name
         function.__module__ = package.__name__
@@ -296,13 +312,12 @@ def help_text(thing: Any) -> str | None:
     if root is None or sys.modules.get(name) is not thing:
         return None
     if thing is root:
-        names = [os.path.basename(directory) for directory in packages(root.__path__)]
+        names = sorted({*OFFERED, *map(os.path.basename, packages(root.__path__))})
         return f"{root.__doc__}\n\nPackages: {', '.join(names) or 'none'}"
     parts = name.split(".")
-    directories = [each for each in packages(root.__path__) if os.path.basename(each) == parts[1]]
-    if not directories or len(parts) > 3:
+    tools = read_all(root.__path__).get(parts[1]) if len(parts) <= 3 else None
+    if tools is None:
         return None
-    tools = read(directories[0])
     if len(parts) == 2:
         return "\n".join(text_of(tool, "signatures") for tool in tools)
     found = [tool for tool in tools if tool["module"] == parts[2]]
