@@ -177,8 +177,8 @@ freeze_one(const IpbLayer *layer, const IpbSandboxPlan *plan, int frozen, guint 
                                                 change->type, contents, true);
 }
 
-/* The first block from @offset on that may not be zeros: a file may be a hole of many terabytes, for
- * which no one should wait. -1: there is none. */
+/* The first block from @offset on that may not be zeros: a file may be a hole of many terabytes,
+ * for which no one should wait. -1: there is none. */
 static off_t
 next_block(int fd, off_t offset)
 {
