@@ -67,6 +67,17 @@ def test_branches_are_measured(ipybox: str, python: str, place: harness.Place) -
     assert list(json.loads(report.read_text())) == ["10 MB", "undo", "5 branches", "10 cycles"]
 
 
+def test_staged_workspaces_are_measured(ipybox: str, place: harness.Place) -> None:
+    program = str(harness.ROOT / "benchmarks" / "staged.py")
+    command = [sys.executable, program, "--files=20", "--rounds=1"]
+    environ = {**place.environ, "IPYBOX_BIN": ipybox}
+    done = harness.run(command, place, env=environ, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert {"commit, new", "commit, changed", "list, new", "discard, new"} <= set(
+        json.loads(done.stdout)
+    )
+
+
 def test_a_missing_program_is_named(place: harness.Place) -> None:
     done = harness.run([sys.executable, str(COMPARE), "--build", str(place.workspace)], place)
     assert done.returncode == 1

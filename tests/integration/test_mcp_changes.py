@@ -292,6 +292,23 @@ def test_reset(client, workspace):
     assert changed(client) == ["+new", "~old"]
 
 
+def test_restore_while_the_user_is_asked(ipybox, place, workspace):
+    """What was approved is committed, and the session has its files of the checkpoint."""
+    tools = "execute_ipython_cell,checkpoint,restore,list_changes,commit_changes"
+    with Client(ipybox, place, "--staged", f"--tools={tools}") as client:
+        client.cell("open('first', 'w').close()")
+        client.tool("checkpoint", {"name": "one"})
+        client.cell("open('second', 'w').close()")
+        commit = client.start_tool("commit_changes")
+        question = client.question()
+        assert not client.tool("restore", {"name": "one"})["isError"]
+        assert changed(client) == ["+first"]
+        client.reply(question, result=YES)
+        done = client.answer(commit)["result"]
+        assert text(done).startswith("2 of 2 changes were committed:")
+        assert (workspace / "first").exists() and (workspace / "second").exists()
+
+
 def test_too_many_to_show(client, workspace):
     """They are committed in parts, and the error says so."""
     client.cell(

@@ -533,9 +533,11 @@ async def test_the_timeout_of_the_cell_is_paused_while_it_asks() -> None:
 
 @sandboxes
 async def test_cancelled_calls(sandbox: bool) -> None:
+    begun: list[str] = []
     ended: list[str] = []
 
     async def forever() -> None:
+        begun.append("begun")
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -543,16 +545,17 @@ async def test_cancelled_calls(sandbox: bool) -> None:
             raise
 
     async with CodeExecutor(tools=[forever, add], sandbox=sandbox) as executor:
+        await executor.execute("from mcptools.app import forever")
         with pytest.raises(CodeExecutionTimeout):
-            await executor.execute("from mcptools.app import forever; forever.run()", 1)
+            await executor.execute("forever.run()", 5)
         await until(lambda: len(ended) == 1)
         task = asyncio.create_task(executor.execute("forever.run()"))
-        await asyncio.sleep(0.5)
+        await until(lambda: len(begun) == 2)
         executor.cancel()
         assert (await task).is_cancelled
         await until(lambda: len(ended) == 2)
         task = asyncio.create_task(executor.execute("forever.run()"))
-        await asyncio.sleep(0.5)
+        await until(lambda: len(begun) == 3)
         await executor.reset()
         with pytest.raises(CodeExecutionError):
             await task
@@ -561,7 +564,7 @@ async def test_cancelled_calls(sandbox: bool) -> None:
         task = asyncio.create_task(
             executor.execute("from mcptools.app import forever; forever.run()")
         )
-        await asyncio.sleep(0.5)
+        await until(lambda: len(begun) == 4)
     with pytest.raises(CodeExecutionError):
         await task
     await until(lambda: len(ended) == 4)
@@ -578,8 +581,9 @@ async def test_a_thread_that_does_not_end() -> None:
         return 1
 
     async with CodeExecutor(tools=[block, add]) as executor:
+        await executor.execute("from mcptools.app import block")
         with pytest.raises(CodeExecutionTimeout):
-            await executor.execute("from mcptools.app import block; block.run()", 1)
+            await executor.execute("block.run()", 5)
         assert await text(executor, "from mcptools.app import add; add.run(a=1)") == "3"
     go.set()
     await until(lambda: returned == [1])

@@ -33,6 +33,8 @@
 /* A byte for each change that was attempted. */
 #define PROGRESS IPB_LAYER_COMMIT "/progress"
 #define DIGEST_BLOCK 65536
+#define CHANGES_PER_LOCK 32
+#define PAUSE_US 100
 #define DONE 'd'
 #define FAILED 'f'
 
@@ -164,21 +166,19 @@ freeze_one(const IpbLayer *layer, const IpbSandboxPlan *plan, int frozen, guint 
            IpbLayerChange *change)
 {
     Number name = name_of(index);
-    if (change->problem != NULL || change->kind == IPB_CHANGE_REMOVED ||
-        change->type == IPB_NAME_DIRECTORY)
-        return;
-    change->problem = change->type == IPB_NAME_LINK ? freeze_link(layer, frozen, name.text, change)
-                                                    : freeze_file(layer, frozen, name.text, change);
-    ipb_autofd contents = change->problem == NULL && change->type == IPB_NAME_FILE
-                              ? openat(frozen, name.text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-                              : -1;
+    bool is_copied = change->kind != IPB_CHANGE_REMOVED && change->type != IPB_NAME_DIRECTORY &&
+                     change->type != IPB_NAME_SPECIAL;
+    if (change->problem == NULL && is_copied)
+        change->problem = change->type == IPB_NAME_LINK
+                              ? freeze_link(layer, frozen, name.text, change)
+                              : freeze_file(layer, frozen, name.text, change);
     if (change->problem == NULL)
         change->problem = ipb_layer_files_judge(layer, plan, change->path, change->kind,
-                                                change->type, contents, true);
+                                                change->type, frozen, name.text, true);
 }
 
-/* The first block from @offset on that may not be zeros: a file may be a hole of many terabytes,
- * for which no one should wait. -1: there is none. */
+/* The first block from @offset on that may not be zeros: no one should wait for a hole of many
+ * terabytes. -1: there is none. */
 static off_t
 next_block(int fd, off_t offset)
 {
@@ -208,6 +208,8 @@ add_contents(GChecksum *checksum, int frozen, const char *name)
             g_checksum_update(checksum, (const guchar *) place, -1);
             g_checksum_update(checksum, bytes, n);
         }
+        if (n < DIGEST_BLOCK)
+            return true;
         offset += DIGEST_BLOCK;
     }
     return true;
@@ -264,7 +266,7 @@ ipb_layer_freeze(IpbLayer *layer, const IpbSandboxPlan *plan, const char *const 
                     "a commit was interrupted: finish it first (ipybox changes commit)");
         return NULL;
     }
-    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(layer, plan);
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(layer, NULL); /* judged below */
     if (changes->cut != NULL && paths == NULL) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                     "not all changes can be listed (%s): commit them in parts, by paths",
@@ -292,6 +294,10 @@ typedef struct {
     int frozen;
     struct stat workspace;
     char *id; /* of the layer; for names of temporary files */
+    /* The directory of the change before, while names are locked, because many have the same */
+    char *parent; /* its path; NULL: none */
+    int parent_fd;
+    unsigned n_locked; /* changes since names were locked; 0: they are not */
 } Commit;
 
 static int
@@ -384,11 +390,8 @@ is_there(const Commit *commit, const IpbLayerChange *change, const char *frozen,
 static char *
 judge(const Commit *commit, const IpbLayerChange *change, const char *frozen)
 {
-    ipb_autofd contents = change->type == IPB_NAME_FILE && change->kind != IPB_CHANGE_REMOVED
-                              ? openat(commit->frozen, frozen, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-                              : -1;
     return ipb_layer_files_judge(commit->layer, commit->plan, change->path, change->kind,
-                                 change->type, contents, false);
+                                 change->type, commit->frozen, frozen, false);
 }
 
 static bool
@@ -414,13 +417,35 @@ describe_failure(const IpbLayerChange *change)
                                    errno);
 }
 
+static void
+forget_parent(Commit *commit)
+{
+    g_clear_pointer(&commit->parent, g_free);
+    ipb_fd_close(&commit->parent_fd);
+}
+
+/* The open directory of @path; borrowed until the next call. -1 with errno. */
+static int
+find_parent(Commit *commit, const char *path, const char **ret_name)
+{
+    g_autofree char *parent = g_path_get_dirname(path);
+    const char *slash = strrchr(path, '/');
+    *ret_name = slash != NULL ? slash + 1 : path;
+    if (g_strcmp0(parent, commit->parent) == 0)
+        return commit->parent_fd;
+    forget_parent(commit);
+    commit->parent_fd = ipb_layer_files_open_parent(commit->layer->workspace_fd, path, ret_name);
+    if (commit->parent_fd >= 0)
+        commit->parent = g_steal_pointer(&parent);
+    return commit->parent_fd;
+}
+
 /* Nothing else of this user moves directories while this runs. */
 static void
-commit_locked(const Commit *commit, IpbLayerChange *change, const char *frozen)
+commit_locked(Commit *commit, IpbLayerChange *change, const char *frozen)
 {
     const char *name;
-    ipb_autofd directory =
-        ipb_layer_files_open_parent(commit->layer->workspace_fd, change->path, &name);
+    int directory = find_parent(commit, change->path, &name);
     if (directory < 0) {
         change->is_conflict = errno == ELOOP || errno == ENOTDIR || errno == EXDEV;
         change->problem = ipb_layer_files_problem("its directory cannot be opened", errno);
@@ -449,14 +474,29 @@ commit_locked(const Commit *commit, IpbLayerChange *change, const char *frozen)
 }
 
 static void
-commit_one(const Commit *commit, IpbLayerChange *change, const char *frozen)
+unlock_names(Commit *commit)
 {
-    if (!ipb_names_lock(IPB_NAMES_ALONE)) {
+    if (commit->n_locked == 0)
+        return;
+    forget_parent(commit);
+    ipb_names_unlock(IPB_NAMES_ALONE);
+    commit->n_locked = 0;
+}
+
+/* Names are locked for some changes at a time. Others, who try again every 200 µs, get time. */
+static void
+commit_one(Commit *commit, IpbLayerChange *change, const char *frozen)
+{
+    if (commit->n_locked >= CHANGES_PER_LOCK) {
+        unlock_names(commit);
+        g_usleep(PAUSE_US);
+    }
+    if (commit->n_locked == 0 && !ipb_names_lock(IPB_NAMES_ALONE)) {
         change->problem = g_strdup("another sandbox keeps the workspace locked: try again");
         return;
     }
+    commit->n_locked++;
     commit_locked(commit, change, frozen);
-    ipb_names_unlock(IPB_NAMES_ALONE);
 }
 
 /* Attempted before a kill. */
@@ -476,7 +516,7 @@ note_earlier(const Commit *commit, IpbLayerChange *change, char progress)
 }
 
 static bool
-commit_all(const Commit *commit, const GPtrArray *changes, GError **error)
+commit_all(Commit *commit, const GPtrArray *changes, GError **error)
 {
     g_autofree char *file = file_of(commit->layer, PROGRESS), *earlier = NULL;
     size_t n_earlier = 0;
@@ -530,7 +570,7 @@ finish(IpbLayer *layer, GError **error)
 IpbLayerChanges *
 ipb_layer_commit(IpbLayer *layer, const IpbSandboxPlan *plan, GError **error)
 {
-    Commit commit = {.layer = layer, .plan = plan};
+    Commit commit = {.layer = layer, .plan = plan, .parent_fd = -1};
     if (!begin(layer, error))
         return NULL;
     g_autoptr(IpbLayerChanges) result = g_new0(IpbLayerChanges, 1);
@@ -551,6 +591,7 @@ ipb_layer_commit(IpbLayer *layer, const IpbSandboxPlan *plan, GError **error)
     commit.id = id;
     ipb_names_lock_open();
     bool ok = commit_all(&commit, result->changes, error);
+    unlock_names(&commit);
     ipb_names_lock_close();
     return ok && finish(layer, error) ? g_steal_pointer(&result) : NULL;
 }

@@ -287,10 +287,12 @@ describe_rule(const IpbNameRule *rule, const char *reason)
 }
 
 static char *
-judge_contents(const IpbNameRule *rule, const char *path, size_t root_size, int contents)
+judge_contents(const IpbNameRule *rule, const char *path, size_t root_size, int directory,
+               const char *contents)
 {
     g_autofree char *bytes = g_malloc(IPB_NAME_MAX_PARSED_BYTES + 1);
-    ssize_t n = contents >= 0 ? pread(contents, bytes, IPB_NAME_MAX_PARSED_BYTES + 1, 0) : -1;
+    ipb_autofd fd = ipb_layer_files_open(directory, contents, O_RDONLY | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? pread(fd, bytes, IPB_NAME_MAX_PARSED_BYTES + 1, 0) : -1;
     g_autofree char *reason = NULL;
     if (n < 0)
         return describe_rule(rule, "its contents cannot be read");
@@ -301,7 +303,8 @@ judge_contents(const IpbNameRule *rule, const char *path, size_t root_size, int 
 
 char *
 ipb_layer_files_judge(const IpbLayer *layer, const IpbSandboxPlan *plan, const char *path,
-                      IpbChangeKind kind, IpbNameKind type, int contents, bool is_planned)
+                      IpbChangeKind kind, IpbNameKind type, int directory, const char *contents,
+                      bool is_planned)
 {
     g_autofree char *absolute = g_build_filename(layer->workspace, path, NULL);
     IpbPlanAccess access = ipb_sandbox_plan_access(plan, absolute);
@@ -335,7 +338,7 @@ ipb_layer_files_judge(const IpbLayer *layer, const IpbSandboxPlan *plan, const c
     case IPB_NAME_REFUSED:
         return describe_rule(judgement.rule, NULL);
     case IPB_NAME_PARSED:
-        return judge_contents(judgement.rule, absolute, access.root_size, contents);
+        return judge_contents(judgement.rule, absolute, access.root_size, directory, contents);
     }
     return g_strdup("its name cannot be judged");
 }

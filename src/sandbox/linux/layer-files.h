@@ -67,11 +67,12 @@ char *ipb_layer_files_read_link(int directory, const char *name);
 /* "cannot write: no space left". The caller frees it. */
 char *ipb_layer_files_problem(const char *what, int saved_errno);
 /* Why the plan or the rules for names do not allow that @path (below the workspace) gets what
- * @kind says; NULL: they do. @contents: of a file that gets the name, read from its beginning, or
- * -1. @is_planned: what is in the layer counts as if it were in the workspace. The caller frees
- * it. */
+ * @kind says; NULL: they do. Some rules read what a file that gets the name has: @contents in
+ * @directory. @is_planned: what is in the layer counts as if it were in the workspace. The caller
+ * frees it. */
 char *ipb_layer_files_judge(const IpbLayer *layer, const IpbSandboxPlan *plan, const char *path,
-                            IpbChangeKind kind, IpbNameKind type, int contents, bool is_planned);
+                            IpbChangeKind kind, IpbNameKind type, int directory,
+                            const char *contents, bool is_planned);
 IpbLayerChange *ipb_layer_change_new(const char *path, IpbChangeKind kind, IpbNameKind type);
 void ipb_layer_change_free(IpbLayerChange *change);
 /* As ipb_layer_list() of a copy of the upper layer. */

@@ -473,12 +473,9 @@ judge(const Look *look, IpbLayerChange *change)
 {
     if (look->plan == NULL || change->problem != NULL)
         return;
-    ipb_autofd contents =
-        change->type == IPB_NAME_FILE && change->kind != IPB_CHANGE_REMOVED
-            ? ipb_layer_files_open(look->layer->upper_fd, change->path, O_RDONLY | O_NONBLOCK)
-            : -1;
-    change->problem = ipb_layer_files_judge(look->layer, look->plan, change->path, change->kind,
-                                            change->type, contents, true);
+    change->problem =
+        ipb_layer_files_judge(look->layer, look->plan, change->path, change->kind, change->type,
+                              look->layer->upper_fd, change->path, true);
 }
 
 /* What is in a directory comes before the directory. */

@@ -231,6 +231,30 @@ def test_rlm() -> None:
     assert "SUBMIT" in instructions
 
 
+def test_flex() -> None:
+    """What an optimizer has written runs in the sandbox, calls a tool and prints."""
+
+    def shout(text: str) -> str:
+        """Shouts."""
+        return text.upper()
+
+    source = """
+import dspy
+class Answer(dspy.Module):
+    def __init__(self):
+        self.ask = dspy.Predict("question -> answer")
+    def forward(self, question):
+        print("asking")
+        return dspy.Prediction(answer=shout(text=self.ask(question=question).answer))
+"""
+    flex = dspy.Flex(
+        "question -> answer", tools=[shout], interpreter_factory=IpyboxInterpreter.factory()
+    )
+    flex._bind_code(source)
+    with dspy.context(lm=DummyLM([{"answer": "four"}]), adapter=dspy.ChatAdapter()):
+        assert flex(question="2 + 2").answer == "FOUR"
+
+
 def test_the_factory_describes_itself() -> None:
     factory = IpyboxInterpreter.factory(timeout=5)
     assert "IPython" in vars(factory)["execution_instructions"]
