@@ -368,8 +368,11 @@ def test_a_flood_of_calls(core, session):
     assert answer_with(core, session, {"structuredContent": 5})["text"] == "5"
 
 
-def test_calls_that_are_given_up_while_the_client_does_not_read(core, session, workspace):
-    """They are held and forgotten: they do not fill the memory of the core."""
+@pytest.mark.parametrize("approval, method", [("allow", "tool.call"), ("ask", "approval.request")])
+def test_calls_that_are_given_up_while_the_client_does_not_read(core, workspace, approval, method):
+    """They are held and forgotten, and so are the questions about them: they do not fill the memory
+    of the core."""
+    session = core.open(application_tools=TOOLS, approval=approval)
     code = RAW + (
         "import socket, threading\n"
         "address = os.environ['TOOL_SERVER_HOST'], int(os.environ['TOOL_SERVER_PORT'])\n"
@@ -394,12 +397,13 @@ def test_calls_that_are_given_up_while_the_client_does_not_read(core, session, w
     sizes = []
     while id not in core.answers:
         message = core.receive()
-        if message.get("method") == "tool.call":
+        if message.get("method") == method:
             sizes.append(len(message["params"]["tool_args"]["value"]))
     assert core.wait(id)["status"] == "ok"
     assert 1 <= len(sizes) < 20, sizes
     core.requests.clear()
-    assert answer_with(core, session, {"structuredContent": 5})["text"] == "5"
+    id = core.request("session.execute", session=session, code=ECHO + "echo.run(value=1)")
+    assert core.wait_for_request()["method"] == method
 
 
 def test_huge_arguments(core, session):

@@ -10,14 +10,23 @@ struct IpbRpcQuestions {
     IpbRpcClient *client;
     IpbSession *session;
     const char *session_id;
-    GPtrArray *open; /* Question; borrowed */
+    GPtrArray *open; /* Question, the oldest first; borrowed */
+    bool holds;
 };
 
 typedef struct {
     IpbRpcQuestions *questions; /* NULL: its answer is ignored */
     uint64_t request;
-    int64_t call; /* of the client */
+    char *params; /* of a question that is held; NULL: it was sent */
+    int64_t call; /* of the client, if it was sent */
 } Question;
+
+static void
+free_question(Question *question)
+{
+    g_free(question->params);
+    g_free(question);
+}
 
 IpbRpcQuestions *
 ipb_rpc_questions_new(IpbRpcClient *client, IpbSession *session, const char *session_id)
@@ -35,8 +44,12 @@ ipb_rpc_questions_free(IpbRpcQuestions *questions)
 {
     if (questions == NULL)
         return;
-    for (guint i = 0; i < questions->open->len; i++)
-        ((Question *) g_ptr_array_index(questions->open, i))->questions = NULL;
+    for (guint i = 0; i < questions->open->len; i++) {
+        Question *question = g_ptr_array_index(questions->open, i);
+        question->questions = NULL;
+        if (question->params != NULL)
+            free_question(question);
+    }
     g_ptr_array_unref(questions->open);
     g_free(questions);
 }
@@ -68,7 +81,7 @@ on_answer(const IpbRpcAnswer *answer, void *data)
         g_ptr_array_remove(question->questions->open, question);
         take_answer(question, answer);
     }
-    g_free(question);
+    free_question(question);
 }
 
 /* --- the question ---------------------------------------------------------------------------- */
@@ -94,16 +107,40 @@ make_params(const IpbRpcQuestions *questions, const IpbApprovalRequest *request,
     return ipb_json_writer_finish(writer, NULL);
 }
 
+static void
+send_question(Question *question)
+{
+    g_autofree char *params = g_steal_pointer(&question->params);
+    question->call =
+        ipb_rpc_peer_call(ipb_rpc_client_peer(question->questions->client), "approval.request",
+                          params, /* timeout_ms= */ 0, on_answer, question);
+}
+
 void
 ipb_rpc_questions_ask(IpbRpcQuestions *questions, const IpbApprovalRequest *request,
                       const char *cell_request)
 {
-    g_autofree char *params = make_params(questions, request, cell_request);
     Question *question = g_new0(Question, 1);
-    *question = (Question){.questions = questions, .request = request->id};
+    *question = (Question){
+        .questions = questions,
+        .request = request->id,
+        .params = make_params(questions, request, cell_request),
+    };
     g_ptr_array_add(questions->open, question);
-    question->call = ipb_rpc_peer_call(ipb_rpc_client_peer(questions->client), "approval.request",
-                                       params, /* timeout_ms= */ 0, on_answer, question);
+    if (!questions->holds)
+        send_question(question);
+}
+
+void
+ipb_rpc_questions_hold(IpbRpcQuestions *questions, bool holds)
+{
+    questions->holds = holds;
+    /* Sending may make the client congested again: then the rest is held. */
+    for (guint i = 0; i < questions->open->len && !questions->holds; i++) {
+        Question *question = g_ptr_array_index(questions->open, i);
+        if (question->params != NULL)
+            send_question(question);
+    }
 }
 
 static void
@@ -125,6 +162,10 @@ ipb_rpc_questions_withdraw(IpbRpcQuestions *questions, uint64_t request)
             continue;
         question->questions = NULL;
         g_ptr_array_remove_index(questions->open, i);
+        if (question->params != NULL) {
+            free_question(question);
+            return;
+        }
         notify_withdrawn(questions->client, question->call);
         /* Frees the question, from the loop. */
         ipb_rpc_peer_cancel_call(ipb_rpc_client_peer(questions->client), question->call);

@@ -21,5 +21,7 @@ void ipb_rpc_questions_ask(IpbRpcQuestions *questions, const IpbApprovalRequest 
                            const char *cell_request);
 /* The answer to the approval request with this id does not matter any more: tells the client. */
 void ipb_rpc_questions_withdraw(IpbRpcQuestions *questions, uint64_t request);
+/* Holds questions, or sends those that were held. */
+void ipb_rpc_questions_hold(IpbRpcQuestions *questions, bool holds);
 /* Answers that come later are ignored. */
 void ipb_rpc_questions_free(IpbRpcQuestions *questions);

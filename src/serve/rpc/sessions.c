@@ -295,13 +295,22 @@ allow_packages(Session *session, GError **error)
     return true;
 }
 
+/* A client that does not read gets neither questions nor calls of its tools: a cell could make and
+ * give up any number of them. */
+static void
+hold_questions(Session *session, bool holds)
+{
+    ipb_rpc_questions_hold(session->questions, holds);
+    ipb_rpc_tool_calls_hold(session->tool_calls, holds);
+}
+
 /* For what it asks the client. */
 static void
 make_questions(Session *session)
 {
     session->questions = ipb_rpc_questions_new(session->client, session->core, session->id);
     session->tool_calls = ipb_rpc_tool_calls_new(session->client, session->core, session->id);
-    ipb_rpc_tool_calls_hold(session->tool_calls, session->owner->is_congested);
+    hold_questions(session, session->owner->is_congested);
 }
 
 static bool
@@ -1154,7 +1163,7 @@ ipb_rpc_sessions_set_congested(IpbRpcSessions *sessions, bool is_congested)
     g_hash_table_iter_init(&iter, sessions->sessions);
     while (g_hash_table_iter_next(&iter, NULL, &session)) {
         apply_pause(session);
-        ipb_rpc_tool_calls_hold(((Session *) session)->tool_calls, sessions->is_congested);
+        hold_questions(session, sessions->is_congested);
     }
 }
 
