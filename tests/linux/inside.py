@@ -31,7 +31,7 @@ TESTS = HERE.parent
 ENVIRONMENT = TESTS.parent / ".venv"
 IPYBOX = ENVIRONMENT / "bin/ipybox"
 SERVER = TESTS / "scripted_server/scripted_server.py"
-REPORT = "/dev/ttyS1"
+REPORT = "/dev/ttyS0" if platform.machine() == "aarch64" else "/dev/ttyS1"
 
 # The machine is emulated, which makes it twenty times as slow, and others may use the processors.
 TIMEOUT = 240
