@@ -69,6 +69,7 @@ check check-all: all
 verify-long: all
 	@scripts/test-setup check-all
 	@.venv/bin/python scripts/check-kernels
+	@scripts/cross-packages arm64 build/packages-arm64
 	@.venv/bin/python scripts/check-races
 	@.venv/bin/python scripts/check-git-tests
 	@.venv/bin/python scripts/check-load
