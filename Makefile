@@ -70,6 +70,7 @@ verify-long: all
 	@scripts/test-setup check-all
 	@.venv/bin/python scripts/check-kernels
 	@.venv/bin/python scripts/check-image
+	@scripts/cross-packages arm64 build/packages-arm64
 	@.venv/bin/python scripts/check-races
 	@.venv/bin/python scripts/check-git-tests
 	@.venv/bin/python scripts/check-load

@@ -31,7 +31,7 @@ TESTS = HERE.parent
 ENVIRONMENT = TESTS.parent / ".venv"
 IPYBOX = ENVIRONMENT / "bin/ipybox"
 SERVER = TESTS / "scripted_server/scripted_server.py"
-REPORT = "/dev/ttyS1"
+REPORT = "/dev/ttyS0" if platform.machine() == "aarch64" else "/dev/ttyS1"
 
 # The machine is emulated, which makes it twenty times as slow, and others may use the processors.
 TIMEOUT = 240
@@ -85,7 +85,8 @@ class Program(ctypes.Structure):
 
 def try_listener() -> int:
     """Bits: 1, a listener whose calls no signal repeats; 2, one that is woken up at once."""
-    SYS_SECCOMP, SET_MODE_FILTER, NEW_LISTENER, WAIT_KILLABLE_RECV = 317, 1, 8, 32
+    SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+    SET_MODE_FILTER, NEW_LISTENER, WAIT_KILLABLE_RECV = 1, 8, 32
     PR_SET_NO_NEW_PRIVS, SET_FLAGS, SYNC_WAKE_UP = 38, 0x40082104, 1
     allow = ctypes.create_string_buffer(struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000))
     program = Program(1, ctypes.addressof(allow))
@@ -214,6 +215,35 @@ def cell(account: Account, workspace: Path, *flags: str) -> str:
     if said == "yes" and (workspace / "made").stat().st_uid != account.uid:
         return "the file belongs to another user"
     return said
+
+
+# A program of the SDK: a branch, a checkpoint and an undone cell.
+BRANCHES = """
+import asyncio, sys
+from ipybox import CodeExecutor
+
+async def main():
+    async with CodeExecutor(
+        sandbox=sys.argv[1] == "sandbox", kernel_init_timeout=200
+    ) as executor:
+        await executor.execute("x = [40]")
+        kept = await executor.checkpoint()
+        (branch,) = await executor.fork()
+        await branch.execute("x.append(2)")
+        await executor.execute("x.clear()")
+        await kept.restore()
+        texts = [(await each.execute("x")).text for each in (executor, branch)]
+        await branch.stop()
+        print(*texts)
+
+asyncio.run(main())
+"""
+
+
+def branches(account: Account, workspace: Path, how: str) -> str:
+    python = ENVIRONMENT / "bin/python"
+    done = account.run(python, "-c", BRANCHES, how, cwd=workspace)
+    return outcome(done, "[40] [40, 2]")
 
 
 def tool(account: Account, workspace: Path, *flags: str) -> str:
@@ -426,9 +456,11 @@ def check(report: Report, is_full: bool) -> None:
         if not is_full:
             continue
         report(f"{name}: cell", cell, account, workspace)
+        report(f"{name}: cells in branches", branches, account, workspace, "sandbox")
         report(f"{name}: names, from a cell", attack_from_cell, account, "cells")
         free = account.workspace("free")
         report(f"{name}: cell without a sandbox", cell, account, free, "--no-sandbox")
+        report(f"{name}: branches without a sandbox", branches, account, free, "none")
         report(f"{name}: tool without a sandbox", tool, account, free, "--no-sandbox")
     if not is_full:
         return
