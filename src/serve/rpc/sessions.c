@@ -34,8 +34,8 @@ typedef struct {
     IpbRuntime *runtime;
     IpbRpcSessionOptions *options;
     IpbRpcSessionPorts *ports; /* or NULL */
-    IpbRpcQuestions *questions;
-    IpbRpcToolCalls *tool_calls;
+    IpbRpcClientRequests *questions;
+    IpbRpcClientRequests *tool_calls;
     bool asks_for_shell_only; /* shell commands need an approval, and other calls do not */
     GQueue cells;             /* Cell, the running one first */
     GPtrArray *starts;        /* Start */
@@ -118,7 +118,7 @@ on_approval(const IpbApprovalRequest *request, void *data)
         ipb_session_refuse(session->core, request->id,
                            "it needs an approval, and no cell runs for which it could be asked");
     else
-        ipb_rpc_questions_ask(session->questions, request,
+        ipb_rpc_questions_ask(session->questions, request, session->id,
                               ipb_rpc_request_id(cell->pending->request));
 }
 
@@ -126,8 +126,7 @@ static void
 on_approval_withdrawn(uint64_t request, void *data)
 {
     Session *session = data;
-    if (session->questions != NULL)
-        ipb_rpc_questions_withdraw(session->questions, request);
+    ipb_rpc_client_requests_cancel(session->questions, request);
 }
 
 /* --- tools of the client --------------------------------------------------------------------- */
@@ -137,7 +136,7 @@ on_tool_call(const IpbApplicationCall *call, void *data)
 {
     Session *session = data;
     const Cell *cell = g_queue_peek_head(&session->cells);
-    ipb_rpc_tool_calls_run(session->tool_calls, call,
+    ipb_rpc_tool_calls_run(session->tool_calls, call, session->id,
                            cell != NULL ? ipb_rpc_request_id(cell->pending->request) : NULL);
 }
 
@@ -145,7 +144,7 @@ static void
 on_tool_cancelled(uint64_t call, void *data)
 {
     Session *session = data;
-    ipb_rpc_tool_calls_cancel(session->tool_calls, call);
+    ipb_rpc_client_requests_cancel(session->tool_calls, call);
 }
 
 /* --- starting a kernel ----------------------------------------------------------------------- */
@@ -248,10 +247,10 @@ free_session(void *data)
     Session *session = data;
     g_autoptr(GError) closed =
         g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_BUSY, "the session was closed");
-    g_clear_pointer(&session->questions, ipb_rpc_questions_free);
     ipb_rpc_session_ports_free(session->ports);
     ipb_session_free(session->core); /* no callback comes after this */
-    ipb_rpc_tool_calls_free(session->tool_calls);
+    ipb_rpc_client_requests_free(session->questions);
+    ipb_rpc_client_requests_free(session->tool_calls);
     while (session->starts->len > 0)
         free_start(g_ptr_array_index(session->starts, 0));
     ipb_rpc_client_fail_all(session->client, session, closed);
@@ -300,16 +299,16 @@ allow_packages(Session *session, GError **error)
 static void
 hold_questions(Session *session, bool holds)
 {
-    ipb_rpc_questions_hold(session->questions, holds);
-    ipb_rpc_tool_calls_hold(session->tool_calls, holds);
+    ipb_rpc_client_requests_hold(session->questions, holds);
+    ipb_rpc_client_requests_hold(session->tool_calls, holds);
 }
 
 /* For what it asks the client. */
 static void
 make_questions(Session *session)
 {
-    session->questions = ipb_rpc_questions_new(session->client, session->core, session->id);
-    session->tool_calls = ipb_rpc_tool_calls_new(session->client, session->core, session->id);
+    session->questions = ipb_rpc_questions_new(session->client, session->core);
+    session->tool_calls = ipb_rpc_tool_calls_new(session->client, session->core);
     hold_questions(session, session->owner->is_congested);
 }
 
