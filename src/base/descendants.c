@@ -30,8 +30,10 @@
 #define MAX_KILLED_THREADS 262144
 #define MAX_PASSES 100
 #define MAX_GENERATIONS 32
-/* Bytes of a list of children; the rest of the list is not searched. */
-#define MAX_CHILDREN_TEXT 8192
+/* Bytes of a list of children; the rest of the list is not searched. That of a process to kill has
+ * room for all that may be killed: those that were killed stay in the list until it ends. */
+#define MAX_CHILDREN_TEXT ((size_t) 8192)
+#define MAX_KILLED_TEXT ((size_t) MAX_KILLED * 8)
 #define MAX_STAT 1024
 
 typedef struct Search Search;
@@ -39,6 +41,7 @@ struct Search {
     /* Returns true if the search is over. */
     bool (*visit)(int process, pid_t pid, Search *search);
     unsigned max_processes, max_threads;
+    size_t max_text;
     unsigned n_processes, n_threads, n_files;
     char wanted[64]; /* the target of the link of the socket */
     pid_t root;
@@ -74,6 +77,21 @@ read_file(int directory, const char *name, char *text, size_t size)
         filled += (size_t) n;
     text[filled] = '\0';
     return filled > 0;
+}
+
+/* The caller frees it. */
+static char *
+read_children(int process, const char *thread, size_t max_size)
+{
+    char name[64];
+    g_snprintf(name, sizeof name, "task/%s/children", thread);
+    for (size_t size = MAX_CHILDREN_TEXT;; size *= 2) {
+        g_autofree char *text = g_malloc(MIN(size, max_size));
+        if (!read_file(process, name, text, MIN(size, max_size)))
+            return NULL;
+        if (size >= max_size || strlen(text) < size - 1)
+            return g_steal_pointer(&text);
+    }
 }
 
 static DIR *
@@ -125,9 +143,8 @@ static bool search_process(int process, pid_t pid, unsigned generation, Search *
 static bool
 search_children(int process, pid_t pid, const char *thread, unsigned generation, Search *search)
 {
-    char name[64], text[MAX_CHILDREN_TEXT];
-    g_snprintf(name, sizeof name, "task/%s/children", thread);
-    if (!read_file(process, name, text, sizeof text))
+    g_autofree char *text = read_children(process, thread, search->max_text);
+    if (text == NULL)
         return false;
     char *end;
     for (const char *at = text; search->n_processes < search->max_processes; at = end) {
@@ -172,6 +189,7 @@ ipb_descendants_have_socket(pid_t root, int pidfd, uint64_t inode)
         .visit = holds_socket,
         .max_processes = MAX_PROCESSES,
         .max_threads = MAX_THREADS,
+        .max_text = MAX_CHILDREN_TEXT,
     };
     g_snprintf(search.wanted, sizeof search.wanted, "socket:[%" PRIu64 "]", inode);
     ipb_autofd process = open_process(root);
@@ -208,6 +226,7 @@ ipb_descendants_kill(pid_t root, int pidfd)
             .visit = kill_new,
             .max_processes = MAX_KILLED,
             .max_threads = MAX_KILLED_THREADS,
+            .max_text = MAX_KILLED_TEXT,
             .root = root,
             .killed = killed,
         };

@@ -240,6 +240,18 @@ async def test_a_fork_bomb_is_killed(sandbox: bool, workspace: Path) -> None:
         await no_sleeper(e)
 
 
+async def test_thousands_of_children_are_killed(workspace: Path) -> None:
+    """More than fit into what is read of /proc at once."""
+    script = "for i in $(seq 2500); do setsid -f sleep 1001; done; echo x > begun; sleep 1001"
+    async with executor(False) as e:
+        running = asyncio.create_task(e.run_command(script))
+        await wait_for(workspace / "begun")
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await no_sleeper(e)
+
+
 @both
 async def test_what_it_leaves_ends_with_the_kernel(sandbox: bool, workspace: Path) -> None:
     async with executor(sandbox) as e:
