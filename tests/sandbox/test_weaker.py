@@ -71,7 +71,7 @@ def ptrace():
     if libc.ptrace(0, 0, 0, 0) < 0: raise OSError(ctypes.get_errno(), '')
 print([outcome(action) for action in [
     lambda: open('mine', 'w').close(), lambda: open({str(outside)!r} + '/x', 'w'),
-    lambda: open('/tmp/x', 'w'), lambda: open('/dev/null', 'w').close(),
+    lambda: open(f'/tmp/ipybox-{{os.getpid()}}', 'w'), lambda: open('/dev/null', 'w').close(),
     lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM), connect, ptrace,
     lambda: open('/dev/ptmx', 'r+'),
     lambda: open(f'/proc/{{os.getppid()}}/environ'), lambda: os.chmod('mine', 0o4755),
