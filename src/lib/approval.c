@@ -9,10 +9,8 @@
 #include "tools/approval-question.h"
 
 struct IpyboxApproval {
+    IpbWaiting waiting;
     unsigned references;
-    IpbSession *core;   /* NULL: it does not wait any more */
-    GPtrArray *waiting; /* the session's; valid while core is */
-    uint64_t id;
     char *server;
     char *tool;
     char *arguments;
@@ -67,21 +65,14 @@ ipybox_approval_get_question(IpyboxApproval *approval)
     return approval->question;
 }
 
-static void
-detach(IpyboxApproval *approval)
-{
-    if (approval->core != NULL)
-        g_ptr_array_remove_fast(approval->waiting, approval);
-    approval->core = NULL;
-}
-
 gboolean
 ipybox_approval_respond(IpyboxApproval *approval, gboolean accept)
 {
     g_return_val_if_fail(approval != NULL, FALSE);
+    const IpbWaiting *waiting = &approval->waiting;
     bool was_waiting =
-        approval->core != NULL && ipb_session_respond(approval->core, approval->id, accept);
-    detach(approval);
+        waiting->core != NULL && ipb_session_respond(waiting->core, waiting->id, accept);
+    ipb_waiting_detach(&approval->waiting);
     return was_waiting;
 }
 
@@ -98,7 +89,7 @@ ipybox_approval_unref(IpyboxApproval *approval)
 {
     if (approval == NULL || --approval->references > 0)
         return;
-    detach(approval);
+    ipb_waiting_detach(&approval->waiting);
     g_free(approval->server);
     g_free(approval->tool);
     g_free(approval->arguments);
@@ -115,35 +106,12 @@ ipb_lib_approval_new(const IpbApprovalRequest *request, IpbSession *core, GPtrAr
     IpyboxApproval *approval = g_new(IpyboxApproval, 1);
     *approval = (IpyboxApproval){
         .references = 1,
-        .core = core,
-        .waiting = waiting,
-        .id = request->id,
         .server = g_strdup(request->server_name),
         .tool = g_strdup(request->tool_name),
         .arguments = g_strndup(request->arguments_json, request->arguments_size),
         .server_params = g_strdup(request->server_params),
         .subject = request->subject,
     };
-    g_ptr_array_add(waiting, approval);
+    ipb_waiting_attach(&approval->waiting, core, waiting, request->id);
     return approval;
-}
-
-IpyboxApproval *
-ipb_lib_approval_detach(GPtrArray *waiting, uint64_t id)
-{
-    for (guint i = 0; i < waiting->len; i++) {
-        IpyboxApproval *approval = g_ptr_array_index(waiting, i);
-        if (approval->id != id)
-            continue;
-        detach(approval);
-        return approval;
-    }
-    return NULL;
-}
-
-void
-ipb_lib_approval_detach_all(GPtrArray *waiting)
-{
-    while (waiting->len > 0)
-        detach(g_ptr_array_index(waiting, 0));
 }

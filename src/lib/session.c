@@ -146,7 +146,7 @@ static void
 on_withdrawn(uint64_t id, void *data)
 {
     IpyboxSession *session = data;
-    IpyboxApproval *approval = ipb_lib_approval_detach(session->approvals, id);
+    IpyboxApproval *approval = ipb_waiting_detach_id(session->approvals, id);
     if (approval != NULL && !session->is_freed)
         run_soon(session, report_withdrawn, ipybox_approval_ref(approval),
                  (GDestroyNotify) ipybox_approval_unref);
@@ -180,7 +180,7 @@ static void
 on_tool_cancelled(uint64_t id, void *data)
 {
     IpyboxSession *session = data;
-    IpyboxToolCall *call = ipb_lib_tool_call_detach(session->tool_calls, id);
+    IpyboxToolCall *call = ipb_waiting_detach_id(session->tool_calls, id);
     if (call != NULL && !session->is_freed && session->on_tool_cancelled != NULL)
         run_soon(session, report_cancelled, ipybox_tool_call_ref(call),
                  (GDestroyNotify) ipybox_tool_call_unref);
@@ -1025,8 +1025,8 @@ drop_core(IpyboxSession *session)
 {
     session_ref(session); /* the call of a fork that did not end has the last reference */
     g_clear_pointer(&session->close_timer, ipb_timer_free);
-    ipb_lib_approval_detach_all(session->approvals);
-    ipb_lib_tool_call_detach_all(session->tool_calls);
+    ipb_waiting_detach_all(session->approvals);
+    ipb_waiting_detach_all(session->tool_calls);
     g_clear_pointer(&session->core, ipb_session_free);
     g_ptr_array_set_size(session->calls, 0);
     if (session->runtime != NULL) {
@@ -1058,8 +1058,8 @@ end_core(IpyboxSession *session)
     if (session->core == NULL)
         return;
     session->is_closed = true;
-    ipb_lib_approval_detach_all(session->approvals);
-    ipb_lib_tool_call_detach_all(session->tool_calls);
+    ipb_waiting_detach_all(session->approvals);
+    ipb_waiting_detach_all(session->tool_calls);
     for (guint i = 0; i < session->calls->len; i++)
         ipb_call_return_error(g_ptr_array_index(session->calls, i), make_cancelled(session));
     if (session->closing != NULL)

@@ -12,10 +12,8 @@
 #define MAX_RESULT (64u << 20)
 
 struct IpyboxToolCall {
+    IpbWaiting waiting;
     unsigned references;
-    IpbSession *core;   /* NULL: it does not wait any more */
-    GPtrArray *waiting; /* the session's; valid while core is */
-    uint64_t id;
     char *server;
     char *tool;
     char *arguments;
@@ -44,23 +42,14 @@ ipybox_tool_call_get_arguments(const IpyboxToolCall *call)
 
 /* --- answers --------------------------------------------------------------------------------- */
 
-/* Returns the core, which has the call until it is answered. */
-static IpbSession *
-detach(IpyboxToolCall *call)
-{
-    if (call->core != NULL)
-        g_ptr_array_remove_fast(call->waiting, call);
-    return g_steal_pointer(&call->core);
-}
-
 static bool
 check_waiting(const IpyboxToolCall *call, GError **error)
 {
-    if (call->core == NULL)
+    if (call->waiting.core == NULL)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
                             "the tool call does not wait any more: it was answered, or its cell or "
                             "its session has ended");
-    return call->core != NULL;
+    return call->waiting.core != NULL;
 }
 
 static bool
@@ -81,7 +70,8 @@ answer(IpyboxToolCall *call, IpbJsonWriter *writer, GError **error)
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_MESSAGE, error);
     if (document == NULL)
         return false;
-    ipb_session_answer_tool(detach(call), call->id, ipb_json_root(document), &document, NULL);
+    ipb_session_answer_tool(ipb_waiting_detach(&call->waiting), call->waiting.id,
+                            ipb_json_root(document), &document, NULL);
     return true;
 }
 
@@ -135,12 +125,12 @@ gboolean
 ipybox_tool_call_fail(IpyboxToolCall *call, const char *message)
 {
     g_return_val_if_fail(call != NULL && message != NULL, FALSE);
-    IpbSession *core = detach(call);
+    IpbSession *core = ipb_waiting_detach(&call->waiting);
     if (core == NULL)
         return FALSE;
     g_autofree char *text = g_utf8_make_valid(message, -1);
     g_autoptr(GError) failure = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_SERVER, text);
-    ipb_session_answer_tool(core, call->id, NULL, NULL, failure);
+    ipb_session_answer_tool(core, call->waiting.id, NULL, NULL, failure);
     return TRUE;
 }
 
@@ -172,33 +162,10 @@ ipb_lib_tool_call_new(const IpbApplicationCall *call, IpbSession *core, GPtrArra
     IpyboxToolCall *made = g_new(IpyboxToolCall, 1);
     *made = (IpyboxToolCall){
         .references = 1,
-        .core = core,
-        .waiting = waiting,
-        .id = call->id,
         .server = g_strdup(call->server_name),
         .tool = g_strdup(call->tool_name),
         .arguments = g_strndup(call->arguments_json, call->arguments_size),
     };
-    g_ptr_array_add(waiting, made);
+    ipb_waiting_attach(&made->waiting, core, waiting, call->id);
     return made;
-}
-
-IpyboxToolCall *
-ipb_lib_tool_call_detach(GPtrArray *waiting, uint64_t id)
-{
-    for (guint i = 0; i < waiting->len; i++) {
-        IpyboxToolCall *call = g_ptr_array_index(waiting, i);
-        if (call->id != id)
-            continue;
-        detach(call);
-        return call;
-    }
-    return NULL;
-}
-
-void
-ipb_lib_tool_call_detach_all(GPtrArray *waiting)
-{
-    while (waiting->len > 0)
-        detach(g_ptr_array_index(waiting, 0));
 }
