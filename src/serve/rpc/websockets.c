@@ -14,7 +14,6 @@
 /* How long a socket waits for a peer that does not answer a close. */
 #define CLOSE_TIMEOUT_MS 2000
 #define GOING_AWAY 1001
-#define BASE64 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 struct IpbRpcWebSockets {
     IpbLoop *loop;
@@ -234,30 +233,25 @@ find_socket(IpbRpcWebSockets *sockets, IpbRpcParams *params)
     return NULL;
 }
 
-/* The message to send: the parameter "text" or "base64". The caller frees what was decoded. */
+/* The message to send: the parameter "text" or "base64". *ret_decoded: its bytes, or NULL. */
 static const char *
-read_message(IpbRpcParams *params, size_t *ret_size, bool *ret_is_text, char **ret_decoded)
+read_message(IpbRpcParams *params, size_t *ret_size, bool *ret_is_text, GBytes **ret_decoded)
 {
     const IpbJson *text = ipb_rpc_params_get(params, "text");
-    const char *base64 = ipb_rpc_params_string(params, "base64");
+    *ret_decoded = ipb_rpc_params_bytes(params, "base64");
     *ret_is_text = text != NULL;
-    if ((text != NULL) == (base64 != NULL)) {
+    if (params->error != NULL)
+        return NULL;
+    if ((text != NULL) == (*ret_decoded != NULL)) {
         ipb_rpc_params_refuse(params, "text", "there, or base64, and not both");
         return NULL;
     }
-    if (text != NULL) {
-        const char *string = ipb_json_string(text, ret_size);
-        if (string == NULL)
-            ipb_rpc_params_refuse(params, "text", "a string");
-        return string;
-    }
-    size_t length = strlen(base64), digits = strspn(base64, BASE64);
-    if (length % 4 != 0 || length - digits > 2 || strspn(base64 + digits, "=") != length - digits) {
-        ipb_rpc_params_refuse(params, "base64", "bytes in Base64");
-        return NULL;
-    }
-    *ret_decoded = (char *) g_base64_decode(base64, ret_size);
-    return *ret_decoded;
+    if (text == NULL)
+        return g_bytes_get_data(*ret_decoded, ret_size);
+    const char *string = ipb_json_string(text, ret_size);
+    if (string == NULL)
+        ipb_rpc_params_refuse(params, "text", "a string");
+    return string;
 }
 
 static void
@@ -266,7 +260,7 @@ websocket_send(void *group, IpbRpcRequest *request, IpbRpcParams *params)
     Socket *socket = find_socket(group, params);
     size_t size = 0;
     bool is_text;
-    g_autofree char *decoded = NULL;
+    g_autoptr(GBytes) decoded = NULL;
     const char *bytes = read_message(params, &size, &is_text, &decoded);
     if (!ipb_rpc_params_check(params, request))
         return;
