@@ -338,6 +338,8 @@ send_request(uint64_t id, const char *method, const char *params, GError **error
 static void
 start_commands(NativeKernel *kernel)
 {
+    if (ipb_commands_is_empty(kernel->commands))
+        return;
     g_auto(GStrv) env = ipb_process_change_environment(kernel->process, g_strdupv(kernel->env));
     ipb_commands_start(kernel->commands, kernel->process, (const char *const *) env, kernel->cwd);
 }
