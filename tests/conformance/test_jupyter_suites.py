@@ -14,13 +14,13 @@ import os
 import shutil
 import subprocess
 import tempfile
-import xml.etree.ElementTree as xml
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import harness
 import pytest
+from suite_report import read_outcomes
 
 HERE = Path(__file__).parent / "jupyter_suites"
 PLACE = harness.CACHE / "jupyter-suites"
@@ -109,14 +109,7 @@ def run_suite(suite: str, kernel: str, directory: Path) -> dict[str, str]:
     print(done.stdout)  # of a test that fails
     assert done.returncode in (0, 1), done.stdout  # it ran, and tests passed or failed
     assert not harness.processes_left(before)
-    outcomes: dict[str, str] = {}
-    for case in xml.parse(report).iter("testcase"):
-        module = case.get("classname").rpartition(".")[2]
-        outcome = "skipped" if case.find("skipped") is not None else "passed"
-        if case.find("failure") is not None or case.find("error") is not None:
-            outcome = "failed"
-        outcomes[f"{module}::{case.get('name')}"] = outcome
-    return outcomes
+    return read_outcomes(report)
 
 
 def read_exceptions() -> dict[str, dict[str, str]]:
