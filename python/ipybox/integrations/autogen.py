@@ -17,9 +17,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import tempfile
 import uuid
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +41,8 @@ from ..results import (
     CodeExecutionTimeout,
     KernelLostError,
 )
-from .code_session import Approve, CellOutcome, CodeSession, describe, remove_own
+from . import temporary
+from .code_session import Approve, CellOutcome, CodeSession, describe
 
 # Of code blocks. Models write all of these.
 LANGUAGES = frozenset(("", "python", "py", "python3", "ipython"))
@@ -126,8 +125,7 @@ class IpyboxCodeExecutor(CodeExecutor, Component[IpyboxCodeExecutorConfig]):
         self._approve = approve
         self._tools = {tool.name: tool for tool in map(_as_tool, tools)}
         if output_dir is None:
-            self._output_dir = Path(tempfile.mkdtemp(prefix="ipybox-output-"))
-            weakref.finalize(self, remove_own, self._output_dir, os.getpid())
+            self._output_dir, _ = temporary.make_directory(self, "ipybox-output-")
         else:
             self._output_dir = Path(os.path.abspath(output_dir))
             self._output_dir.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,6 @@ import contextvars
 import inspect
 import json
 import os
-import tempfile
-import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -22,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from ..code_exec import CodeExecutor
-from ..pool import remove_directory
 from ..results import (
     CodeExecutionError,
     CodeExecutionResult,
@@ -33,6 +30,7 @@ from ..results import (
 from ..tool_exec.approval.client import ApprovalRequest
 from ..tools import Tool
 from ..utils import arun, check_seconds
+from . import temporary
 
 Approve = Callable[[ApprovalRequest], bool | Awaitable[bool]]
 
@@ -136,8 +134,7 @@ class CodeSession:
                 return
             workspace = self._workspace
             if workspace is None:
-                workspace = Path(tempfile.mkdtemp(prefix="ipybox-session-"))
-                self._remove = weakref.finalize(self, remove_own, workspace, os.getpid())
+                workspace, self._remove = temporary.make_directory(self, "ipybox-session-")
             executor = CodeExecutor(workspace=workspace, tools=list(tools), **self._options)
             try:
                 await executor.start()
@@ -357,9 +354,3 @@ def _read(report: dict[str, Any], name: str) -> list[Any] | None:
         return [json.loads(report[name])]
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
-
-
-def remove_own(directory: Path, pid: int) -> None:
-    """Removes a directory that the process `pid` has made."""
-    if os.getpid() == pid:  # a forked child leaves it to its parent
-        remove_directory(directory)

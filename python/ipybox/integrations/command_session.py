@@ -9,16 +9,14 @@ program, however that ends.
 from __future__ import annotations
 
 import os
-import tempfile
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..code_exec import CodeExecutor
 from ..commands import MAX_OUTPUT_BYTES, CommandResult
-from ..pool import remove_directory
 from ..utils import arun
+from . import temporary
 
 # Larger inputs go through a file of the sandbox: a message of the core has a maximum.
 MAX_DIRECT_INPUT = 16 * 1024 * 1024
@@ -43,10 +41,9 @@ class CommandSession:
             **options: Of `CodeExecutor`. `sandbox` is true unless it is given.
         """
         options = {"sandbox": True} | options
-        self._finalizer: weakref.finalize[Any, Any] | None = None
+        self._remove: Callable[[], object] = lambda: None
         if workspace is None:
-            self.workspace = Path(tempfile.mkdtemp(prefix="ipybox-session-"))
-            self._finalizer = weakref.finalize(self, remove_directory, self.workspace)
+            self.workspace, self._remove = temporary.make_directory(self, "ipybox-session-")
         else:
             self.workspace = Path(os.path.abspath(workspace))
             self.workspace.mkdir(parents=True, exist_ok=True)
@@ -63,8 +60,7 @@ class CommandSession:
         """Ends everything in the session, and removes a temporary workspace."""
         self._is_started = False
         await self.executor.stop()
-        if self._finalizer is not None:
-            await arun(self._finalizer)
+        await arun(self._remove)
 
     async def run(
         self,
