@@ -351,6 +351,34 @@ test_afterwards(Place *place, const void *data)
     expect(place, "changed", "newer");
 }
 
+/* What a later sandbox removes stays removed, also if the file was committed before. */
+static void
+test_removed_afterwards(Place *place, const void *data)
+{
+    GError *error = NULL;
+    put(place, true, "new/file", "new");
+    put(place, true, "changed", "new");
+    g_autoptr(IpbLayerChanges) done = commit(place, NULL);
+    ipb_layer_prune(place->layer);
+    put_whiteout(place, "new/file");
+    put_whiteout(place, "changed");
+    ipb_layer_prune(place->layer);
+    g_autoptr(IpbLayerChanges) removed = ipb_layer_list(place->layer, place->plan);
+    g_autofree char *text = describe(removed);
+    g_assert_cmpstr(text, ==, "-changed -new/file");
+    g_autoptr(IpbLayerChanges) discarded = ipb_layer_discard(place->layer, NULL, -1, NULL, &error);
+    g_assert_no_error(error);
+    put_whiteout(place, "changed");
+    g_autoptr(IpbLayerChanges) again = commit(place, NULL);
+    g_assert_true(find(again, "changed")->is_done);
+    expect(place, "changed", NULL);
+    /* The mark says nothing new now. */
+    put(place, false, "changed", "the host's");
+    ipb_layer_prune(place->layer);
+    g_autoptr(IpbLayerChanges) none = ipb_layer_list(place->layer, place->plan);
+    g_assert_cmpuint(none->changes->len, ==, 0);
+}
+
 /* --- attacks ---------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -1047,6 +1075,7 @@ main(int argc, char **argv)
     ADD("conflicts", test_conflicts);
     ADD("just-before", test_just_before);
     ADD("afterwards", test_afterwards);
+    ADD("removed-afterwards", test_removed_afterwards);
     ADD("protected", test_protected);
     ADD("protected-removal", test_protected_removal);
     ADD("special", test_special);

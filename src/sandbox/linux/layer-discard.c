@@ -98,7 +98,7 @@ forget_removed(IpbLayer *layer, const GPtrArray *changes)
         const IpbLayerChange *change = g_ptr_array_index(changes, i);
         IpbCommitted *committed = g_hash_table_lookup(layer->committed, change->path);
         if (committed != NULL && change->kind == IPB_CHANGE_REMOVED)
-            committed->written = (IpbFileStamp){0};
+            ipb_layer_files_forget_written(committed);
     }
     ipb_layer_save_committed(layer, NULL);
 }

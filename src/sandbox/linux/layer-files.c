@@ -137,6 +137,14 @@ ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
     return true;
 }
 
+void
+ipb_layer_files_forget_written(IpbCommitted *committed)
+{
+    /* It remains known that a file was committed, also if what the workspace got is not. */
+    committed->real.exists |= committed->written.exists;
+    committed->written = (IpbFileStamp){0};
+}
+
 IpbNameKind
 ipb_layer_files_kind(mode_t mode)
 {

@@ -20,7 +20,7 @@
 /* Of overlayfs: a directory hides what is below it. */
 #define IPB_LAYER_OPAQUE "user.overlay.opaque"
 
-/* A path that was committed: what both sides had then. */
+/* A path that was committed: what both sides had then. If neither had a file, it was removed. */
 typedef struct {
     IpbFileStamp real, written;
     unsigned commit; /* number of the commit; 0: of an earlier process */
@@ -58,6 +58,8 @@ bool ipb_layer_files_is_opaque(int directory);
  * *ret_upper and *ret_lower are its directories on both sides; the caller closes them. */
 bool ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
                                  const IpbCommitted *committed, int *ret_upper, int *ret_lower);
+/* The layer has no file of this commit any more. */
+void ipb_layer_files_forget_written(IpbCommitted *committed);
 /* Copies @size bytes from @from, which may change at the same time, without writing holes. */
 bool ipb_layer_files_copy(int from, int to, uint64_t size);
 /* Do two files have the same @size bytes? False also if they cannot be read. */

@@ -327,11 +327,14 @@ ipb_layer_prune(IpbLayer *layer)
             S_ISDIR(info.st_mode))
             continue;
         IpbFileStamp now = ipb_layer_files_stamp_of(&info);
-        if (committed->written.exists ? ipb_layer_files_are_equal(&committed->written, &now)
-                                      : ipb_layer_files_is_whiteout(&info))
+        /* Not a mark that was made after the commit of a file. */
+        bool is_committed = committed->written.exists
+                                ? ipb_layer_files_are_equal(&committed->written, &now)
+                                : !committed->real.exists && ipb_layer_files_is_whiteout(&info);
+        if (is_committed)
             unlinkat(parent, name, 0);
         if (!ipb_layer_files_stamp(parent, name).exists)
-            committed->written = (IpbFileStamp){0};
+            ipb_layer_files_forget_written(committed);
     }
     ipb_layer_save_committed(layer, NULL);
 }
