@@ -85,6 +85,7 @@ verify-long: all
 	    tests/sdk/test_fork_packages.py tests/sdk/test_fork.py
 	@IPYBOX_TEST_CYCLES=1000 IPYBOX_TEST_KILLS=20 .venv/bin/python -m pytest -q -n 2 \
 	    tests/sdk/test_checkpoints.py tests/sdk/test_aimed_kills.py
+	@IPYBOX_TEST_HOURS=3 .venv/bin/python -m pytest -q -n 3 tests/sdk/test_branches_random.py
 	@IPYBOX_TEST_ALL_CLIENTS=1 .venv/bin/python -m pytest -q -n 2 tests/clients
 
 docs: build/build.ninja

@@ -5,7 +5,7 @@ In a staged session they write files, commit and discard them, too, and the mode
 There, sessions are not forked.
 
 A few programs run in each test; with IPYBOX_TEST_HOURS (a number, such as 1) others run for so
-long.
+long, a third of it in each mode.
 """
 
 from __future__ import annotations
