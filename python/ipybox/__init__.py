@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .code_exec import Checkpoint, CodeExecutor
-    from .commands import CommandResult, CommandTimeout
+    from .commands import Command, CommandOutput, CommandResult, CommandTimeout
     from .files import Transfer, TransferLimitError
     from .inputs import InputRequest
     from .kernel_host.stub.ipybox.tool_exec.content import Content, ToolText
@@ -81,6 +81,8 @@ __all__ = [
     "CodeExecutionResult",
     "CodeExecutionTimeout",
     "CodeExecutor",
+    "Command",
+    "CommandOutput",
     "CommandResult",
     "CommandTimeout",
     "Content",
@@ -127,6 +129,8 @@ _MODULES = {
     "CodeExecutionResult": "results",
     "CodeExecutionTimeout": "results",
     "CodeExecutor": "code_exec",
+    "Command": "commands",
+    "CommandOutput": "commands",
     "CommandResult": "commands",
     "CommandTimeout": "commands",
     "Content": "kernel_host.stub.ipybox.tool_exec.content",

@@ -23,7 +23,7 @@ from pathlib import Path, PurePath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from .commands import MAX_OUTPUT_BYTES, CommandResult, make_params, read_answer
+from .commands import MAX_OUTPUT_BYTES, Command, CommandResult, make_params, read_answer
 from .core_session import Session
 from .files import MAX_TRANSFER_BYTES, Transfer, download, upload
 from .inputs import InputRequest
@@ -620,8 +620,52 @@ class CodeExecutor:
             RuntimeError: If the executor is not started.
         """
         seconds = check_seconds(timeout, "timeout")
-        params = make_params(command, input, env, cwd, seconds, max_output)
+        params = make_params(command, input, env, cwd, seconds) | {"max_output": max_output}
         return read_answer(await self._started().run_command(params), seconds)
+
+    def start_command(
+        self,
+        command: str | Sequence[str | bytes | PurePath],
+        *,
+        input: bytes | str | None = None,
+        stdin: bool = False,
+        env: Mapping[str, str] | None = None,
+        cwd: str | PurePath | None = None,
+        timeout: float | None = None,
+    ) -> Command:
+        """Runs a command beside the kernel, and passes its output on as it is printed.
+
+            async with executor.start_command(["make", "test"], timeout=600) as command:
+                async for piece in command:
+                    print(piece.text, end="")
+            print(command.returncode)
+
+        Where it runs, and what ends it, is as for `run_command`. If more than 1 MiB or 1024 pieces
+        of output wait for the reader, the command waits when it prints more, so nothing is lost. At
+        the end of the `async with` block, a command that still runs is killed with everything that
+        it has started; so it is if the task is cancelled while it waits for the next piece.
+
+        Args:
+            command: As for `run_command`.
+            input: What it reads from standard input, at most 32 MiB. None: nothing.
+            stdin: Whether `Command.write_stdin` gives it more input. False: its standard input ends
+                after `input`.
+            env: As for `run_command`.
+            cwd: As for `run_command`.
+            timeout: Seconds after which it is killed, with everything that it has started. Time in
+                which it waits for its reader counts. None: no limit.
+
+        Returns:
+            The command. It is being started: its iteration, and `Command.wait`, raise the error if
+            that fails.
+
+        Raises:
+            ValueError: If an argument is wrong.
+            RuntimeError: If the executor is not started.
+        """
+        seconds = check_seconds(timeout, "timeout")
+        params = make_params(command, input, env, cwd, seconds) | {"open_stdin": stdin}
+        return self._started().start_command(params, seconds)
 
     # Variables
 

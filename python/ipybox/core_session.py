@@ -12,6 +12,7 @@ from typing import Any
 
 from .answers import KeptNotices
 from .cells import Cell
+from .commands import Command
 from .core import Core, CoreError, Handler, acquire_core
 from .core.client import ToolCall
 from .core.errors import CoreTimeoutError
@@ -287,6 +288,12 @@ class Session(Handler):
             "session.run_command", {"session": self._id, **params}
         )
         return answer
+
+    def start_command(self, params: dict[str, Any], timeout: float | None) -> Command:
+        """Runs a command beside the kernel, whose output comes in pieces."""
+        command = Command(self.core, timeout)
+        command.begin({"session": self._id, "events": True, **params})
+        return command
 
     async def save(self, path: str, names: list[str] | None, timeout: float | None) -> Variables:
         """Saves variables of the kernel to a file; None: all."""

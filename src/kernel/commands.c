@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The commands of a kernel; see the header. A command WAITS, RUNS, or is KILLED and waits for the
- * report. Functions of commands may add commands, so the list is not walked while one is called.
+ * The commands of a kernel; see the header. Functions of commands may add commands, so the list is
+ * not walked while one is called.
  */
 #include "kernel/commands.h"
-
-#include <string.h>
 
 /* Running and waiting. */
 #define MAX_COMMANDS 64
 
-typedef enum { WAITS, RUNS, KILLED } State;
-
 typedef struct {
     IpbCommands *commands;
     uint64_t number;
-    State state;
-    char **argv, **env, *cwd; /* while it waits */
-    IpbCommandOptions options;
-    IpbSideCommand *running;
-    bool is_cancelled; /* while it waits */
+    IpbSideCommand *side; /* NULL: it was killed with its process, and waits for the report */
+    bool is_started;
+    bool is_paused; /* by itself */
     IpbCommandFunc func;
     void *data;
 } Command;
@@ -28,24 +22,14 @@ struct IpbCommands {
     IpbLoop *loop;
     GQueue queue; /* Command */
     uint64_t last_number;
-    IpbTimer *cancel_timer;
+    bool is_paused; /* all are */
 };
-
-static void
-forget_options(Command *command)
-{
-    g_clear_pointer(&command->argv, g_strfreev);
-    g_clear_pointer(&command->env, g_strfreev);
-    g_clear_pointer(&command->cwd, g_free);
-    g_clear_pointer(&command->options.input, g_bytes_unref);
-}
 
 static void
 free_command(void *data)
 {
     Command *command = data;
-    ipb_side_command_free(command->running);
-    forget_options(command);
+    ipb_side_command_free(command->side);
     g_free(command);
 }
 
@@ -63,7 +47,6 @@ ipb_commands_free(IpbCommands *commands)
     if (commands == NULL)
         return;
     g_queue_clear_full(&commands->queue, free_command);
-    ipb_timer_free(commands->cancel_timer);
     ipb_loop_unref(commands->loop);
     g_free(commands);
 }
@@ -83,6 +66,14 @@ on_end(const IpbCommandResult *result, const GError *error, void *data)
     end(data, result, error);
 }
 
+static void
+apply_pause(Command *command)
+{
+    if (command->side != NULL)
+        ipb_side_command_set_paused(command->side,
+                                    command->is_paused || command->commands->is_paused);
+}
+
 uint64_t
 ipb_commands_add(IpbCommands *commands, const IpbCommandOptions *options, IpbCommandFunc func,
                  void *data, GError **error)
@@ -95,44 +86,17 @@ ipb_commands_add(IpbCommands *commands, const IpbCommandOptions *options, IpbCom
     }
     Command *command = g_new0(Command, 1);
     command->commands = commands;
-    command->number = ++commands->last_number;
-    command->argv = g_strdupv((char **) options->argv);
-    command->env = g_strdupv((char **) options->env);
-    command->cwd = g_strdup(options->cwd);
-    command->options = *options;
-    command->options.input = options->input != NULL ? g_bytes_ref(options->input) : NULL;
     command->func = func;
     command->data = data;
-    g_queue_push_tail(&commands->queue, command);
-    return command->number;
-}
-
-static char **
-merge(const char *const *env, char **more)
-{
-    char **merged = g_strdupv((char **) env);
-    for (char **entry = more; entry != NULL && *entry != NULL; entry++) {
-        const char *equals = strchr(*entry, '=');
-        g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
-        merged = g_environ_setenv(merged, name, equals + 1, TRUE);
+    command->side = ipb_side_command_new(commands->loop, options, on_end, command, error);
+    if (command->side == NULL) {
+        free_command(command);
+        return 0;
     }
-    return merged;
-}
-
-static void
-start(Command *command, IpbProcess *process, const char *const *env, const char *cwd)
-{
-    g_auto(GStrv) merged = merge(env, command->env);
-    g_autofree char *directory = command->cwd == NULL || g_path_is_absolute(command->cwd)
-                                     ? g_strdup(command->cwd != NULL ? command->cwd : cwd)
-                                     : g_build_filename(cwd, command->cwd, NULL);
-    IpbCommandOptions options = command->options;
-    options.argv = (const char *const *) command->argv;
-    options.cwd = directory;
-    command->state = RUNS;
-    command->running = ipb_side_command_new(
-        command->commands->loop, process, (const char *const *) merged, &options, on_end, command);
-    forget_options(command);
+    command->number = ++commands->last_number;
+    g_queue_push_tail(&commands->queue, command);
+    apply_pause(command);
+    return command->number;
 }
 
 void
@@ -141,50 +105,11 @@ ipb_commands_start(IpbCommands *commands, IpbProcess *process, const char *const
 {
     for (GList *link = commands->queue.head; link != NULL; link = link->next) {
         Command *command = link->data;
-        if (command->state == WAITS && !command->is_cancelled)
-            start(command, process, env, cwd);
-    }
-}
-
-static Command *
-find_ended(const IpbCommands *commands, bool with_waiting, bool is_cancelled)
-{
-    for (GList *link = commands->queue.head; link != NULL; link = link->next) {
-        Command *command = link->data;
-        if (is_cancelled ? command->is_cancelled
-                         : command->state == KILLED || (with_waiting && command->state == WAITS))
-            return command;
-    }
-    return NULL;
-}
-
-static void
-on_cancel_timer(void *data)
-{
-    IpbCommands *commands = data;
-    g_autoptr(GError) error = g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
-                                                  "the command was cancelled before it ran");
-    g_clear_pointer(&commands->cancel_timer, ipb_timer_free);
-    Command *command;
-    while ((command = find_ended(commands, false, true)) != NULL)
-        end(command, NULL, error);
-}
-
-void
-ipb_commands_cancel(IpbCommands *commands, uint64_t number)
-{
-    for (GList *link = commands->queue.head; link != NULL; link = link->next) {
-        Command *command = link->data;
-        if (command->number != number)
+        if (command->side == NULL || command->is_started)
             continue;
-        if (command->running != NULL)
-            ipb_side_command_cancel(command->running);
-        else if (command->state == WAITS)
-            command->is_cancelled = true;
-        break;
+        command->is_started = true;
+        ipb_side_command_start(command->side, process, env, cwd);
     }
-    if (commands->cancel_timer == NULL)
-        commands->cancel_timer = ipb_timer_new(commands->loop, 0, on_cancel_timer, commands);
 }
 
 bool
@@ -198,11 +123,21 @@ ipb_commands_kill(IpbCommands *commands)
 {
     for (GList *link = commands->queue.head; link != NULL; link = link->next) {
         Command *command = link->data;
-        if (command->state != RUNS)
-            continue;
-        g_clear_pointer(&command->running, ipb_side_command_free);
-        command->state = KILLED;
+        if (command->is_started)
+            g_clear_pointer(&command->side, ipb_side_command_free);
     }
+}
+
+/* One that was killed, or one that waits if @with_waiting. */
+static Command *
+find_ended(const IpbCommands *commands, bool with_waiting)
+{
+    for (GList *link = commands->queue.head; link != NULL; link = link->next) {
+        Command *command = link->data;
+        if (command->side == NULL || (with_waiting && !command->is_started))
+            return command;
+    }
+    return NULL;
 }
 
 void
@@ -212,6 +147,81 @@ ipb_commands_fail(IpbCommands *commands, bool with_waiting, IpyboxError code, co
     Command *command;
     /* A command that its function adds waits for the next process. */
     uint64_t last = commands->last_number;
-    while ((command = find_ended(commands, with_waiting, false)) != NULL && command->number <= last)
+    while ((command = find_ended(commands, with_waiting)) != NULL && command->number <= last)
         end(command, NULL, error);
+}
+
+/* --- one command ------------------------------------------------------------------------------ */
+
+/* NULL with @error: it has ended. */
+static Command *
+find(const IpbCommands *commands, uint64_t number, GError **error)
+{
+    for (GList *link = commands->queue.head; link != NULL; link = link->next) {
+        Command *command = link->data;
+        if (command->number == number && command->side != NULL)
+            return command;
+    }
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "the command has ended");
+    return NULL;
+}
+
+void
+ipb_commands_cancel(IpbCommands *commands, uint64_t number)
+{
+    Command *command = find(commands, number, NULL);
+    if (command != NULL)
+        ipb_side_command_cancel(command->side);
+}
+
+bool
+ipb_commands_signal(IpbCommands *commands, uint64_t number, int signal, GError **error)
+{
+    Command *command = find(commands, number, error);
+    if (command != NULL)
+        ipb_side_command_signal(command->side, signal);
+    return command != NULL;
+}
+
+bool
+ipb_commands_pause(IpbCommands *commands, uint64_t number, bool paused, GError **error)
+{
+    Command *command = find(commands, number, error);
+    if (command == NULL)
+        return false;
+    command->is_paused = paused;
+    apply_pause(command);
+    return true;
+}
+
+void
+ipb_commands_pause_all(IpbCommands *commands, bool paused)
+{
+    commands->is_paused = paused;
+    for (GList *link = commands->queue.head; link != NULL; link = link->next)
+        apply_pause(link->data);
+}
+
+bool
+ipb_commands_write(IpbCommands *commands, uint64_t number, const void *bytes, size_t size,
+                   GError **error)
+{
+    Command *command = find(commands, number, error);
+    return command != NULL && ipb_side_command_write(command->side, bytes, size, error);
+}
+
+size_t
+ipb_commands_input_size(const IpbCommands *commands, uint64_t number)
+{
+    Command *command = find(commands, number, NULL);
+    return command != NULL ? ipb_side_command_input_size(command->side) : 0;
+}
+
+bool
+ipb_commands_close_input(IpbCommands *commands, uint64_t number, GError **error)
+{
+    Command *command = find(commands, number, error);
+    if (command != NULL)
+        ipb_side_command_close_input(command->side);
+    return command != NULL;
 }

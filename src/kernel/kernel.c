@@ -198,10 +198,10 @@ ipb_kernel_run_command(IpbKernel *kernel, const IpbCommandOptions *options, IpbC
                : 0;
 }
 
-void
-ipb_kernel_cancel_command(IpbKernel *kernel, uint64_t command)
+struct IpbCommands *
+ipb_kernel_commands(IpbKernel *kernel)
 {
-    kernel->ops->cancel_command(kernel, command);
+    return kernel->ops->commands != NULL ? kernel->ops->commands(kernel) : NULL;
 }
 
 bool

@@ -138,9 +138,16 @@ typedef struct {
  * branch was stopped or reset. */
 typedef void (*IpbBranchedFunc)(const char *const *warnings, const GError *error, void *data);
 
-/* Of commands: bytes of the input, and of each of stdout and stderr that are kept. */
+/* Of commands: bytes of input that wait, and of each of stdout and stderr that are kept. */
 #define IPB_COMMAND_MAX_INPUT ((size_t) 32 * 1024 * 1024)
 #define IPB_COMMAND_MAX_OUTPUT ((size_t) 32 * 1024 * 1024)
+
+/* A piece of a command's output, from the loop, before the command's end. It may call anything but
+ * ipb_kernel_free(). */
+typedef void (*IpbCommandOutputFunc)(bool is_stderr, const void *bytes, size_t size, void *data);
+/* No input waits any more: the command's pipe has taken all, or, if not @is_open, the rest is lost,
+ * because the command has closed its standard input. From the loop. */
+typedef void (*IpbCommandInputFunc)(bool is_open, void *data);
 
 /* A command that runs beside the kernel: within the same walls, as the same user, and with its
  * environment, as if the kernel had started it. The kernel takes no part in it. */
@@ -153,6 +160,14 @@ typedef struct {
     const char *cwd;
     /* NULL: none */
     GBytes *input;
+    /* More input may follow, by ipb_commands_write(), until ipb_commands_close_input(). */
+    bool keeps_input_open;
+    /* with keeps_input_open; or NULL */
+    IpbCommandInputFunc on_input;
+    /* Gets the output as it is printed; none is kept then. NULL: it is kept, up to max_output. */
+    IpbCommandOutputFunc on_output;
+    /* for on_input and on_output */
+    void *data;
     /* from the execution of the command; 0: none */
     unsigned timeout_ms;
     /* kept of each of stdout and stderr */
@@ -166,6 +181,7 @@ typedef struct {
     bool is_timeout;
     /* a limit of the sandbox that is the reason for its end; or NULL */
     const char *limit;
+    /* what was kept */
     const void *out, *err;
     size_t out_size, err_size;
     /* there was more */
@@ -197,7 +213,7 @@ typedef struct {
     /* NULL: kernels of this kind run none */
     uint64_t (*run_command)(IpbKernel *kernel, const IpbCommandOptions *options,
                             IpbCommandFunc func, void *data, GError **error);
-    void (*cancel_command)(IpbKernel *kernel, uint64_t command);
+    struct IpbCommands *(*commands)(IpbKernel *kernel);
     void (*free)(IpbKernel *kernel);
 } IpbKernelOps;
 
@@ -272,8 +288,9 @@ bool ipb_kernel_measure(const IpbKernel *kernel, uint64_t *ret_bytes);
  * stopped). */
 uint64_t ipb_kernel_run_command(IpbKernel *kernel, const IpbCommandOptions *options,
                                 IpbCommandFunc func, void *data, GError **error);
-/* Kills the command and all its descendants; its end follows, with CANCELLED. */
-void ipb_kernel_cancel_command(IpbKernel *kernel, uint64_t command);
+/* Its commands, to cancel or pause one, or to give it input: kernel/commands.h. NULL: kernels of
+ * this kind run none. */
+struct IpbCommands *ipb_kernel_commands(IpbKernel *kernel);
 /* Kills and reaps what is left. */
 void ipb_kernel_free(IpbKernel *kernel);
 

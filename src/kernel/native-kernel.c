@@ -1014,10 +1014,10 @@ run_command(IpbKernel *base, const IpbCommandOptions *options, IpbCommandFunc fu
     return command;
 }
 
-static void
-cancel_command(IpbKernel *base, uint64_t command)
+static IpbCommands *
+commands(IpbKernel *base)
 {
-    ipb_commands_cancel(((NativeKernel *) base)->commands, command);
+    return ((NativeKernel *) base)->commands;
 }
 
 static void
@@ -1067,7 +1067,7 @@ ipb_native_kernel_new(IpbLoop *loop, IpbForkserver *forkserver, const IpbKernelO
         .replace = replace,
         .measure = measure,
         .run_command = run_command,
-        .cancel_command = cancel_command,
+        .commands = commands,
         .free = free_kernel,
     };
     NativeKernel *kernel = g_new0(NativeKernel, 1);

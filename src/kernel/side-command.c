@@ -33,8 +33,8 @@
 #define READ_SIZE ((size_t) 64 * 1024)
 /* Of all arguments and variables together. The system allows less. */
 #define MAX_MESSAGE ((size_t) 8 * 1024 * 1024)
-/* What is read after the end of the command: as much as a pipe can hold by default, which an
- * ordinary user can raise to 1 MiB. */
+/* What is read after the end of the command, also while it is paused: as much as a pipe can hold if
+ * its user has raised that. */
 #define MAX_LAST_READS 16
 /* From the fork until the program is executed: the forkserver's child needs a processor for it. */
 #define EXEC_TIMEOUT_MS 60000
@@ -53,17 +53,21 @@ typedef struct {
 
 struct IpbSideCommand {
     IpbLoop *loop;
-    IpbProcess *process;
+    IpbProcess *process; /* NULL: it waits */
     IpbFork *fork;
+    IpbCommandOutputFunc on_output; /* NULL: output is kept */
+    IpbCommandInputFunc on_input;
+    void *stream_data; /* of both */
     IpbCommandFunc func;
     void *data;
-    char *name; /* for errors */
-    GString *message;
-    GBytes *input;
+    char *name;               /* for errors */
+    char **argv, **env, *cwd; /* until it starts */
+    GString *message;         /* from then on */
     unsigned timeout_ms;
     pid_t pid;
     int pidfd, wire_fd, stdin_fd;
-    int wire_copy; /* for the queue */
+    int stdin_theirs; /* until it is sent */
+    int wire_copy;    /* for the queue */
     IpbWatch *wire_watch;
     IpbWriteQueue *wire_queue, *input_queue;
     Stream streams[2];
@@ -72,8 +76,11 @@ struct IpbSideCommand {
     IpbTimer *timer;      /* of the exec, the command's time limit, or the end */
     IpbTimer *turn_timer; /* reports the end */
     GError *error;        /* the first one: it takes precedence over the end of the process */
+    int held_signal;      /* it gets this one when it is executed; 0: none */
+    bool keeps_input_open, is_paused, is_executed;
     bool is_timeout, is_killed, has_ended;
     int wait_status;
+    bool *was_freed; /* by on_output, which is being called; or NULL */
 };
 
 /* --- the wire --------------------------------------------------------------------------------- */
@@ -139,9 +146,17 @@ close_input(IpbSideCommand *command)
     ipb_fd_close(&command->stdin_fd);
 }
 
-/* Reads once. Returns false if nothing is there now, or at the end. */
+static void
+keep_output(Stream *stream, const char *bytes, size_t size)
+{
+    size_t room = stream->kept.max_size - ipb_buffer_size(&stream->kept);
+    ipb_buffer_append(&stream->kept, bytes, MIN(room, size));
+    stream->is_cut = stream->is_cut || size > room;
+}
+
+/* Reads once. Returns false if nothing is there now, at the end, or if the command @was_freed. */
 static bool
-read_stream(Stream *stream)
+read_stream(IpbSideCommand *command, Stream *stream, bool *was_freed)
 {
     char bytes[READ_SIZE];
     ssize_t n = stream->fd >= 0 ? read(stream->fd, bytes, sizeof bytes) : 0;
@@ -151,30 +166,30 @@ read_stream(Stream *stream)
         close_stream(stream);
     if (n <= 0)
         return false;
-    size_t room = stream->kept.max_size - ipb_buffer_size(&stream->kept);
-    ipb_buffer_append(&stream->kept, bytes, MIN(room, (size_t) n));
-    stream->is_cut = stream->is_cut || (size_t) n > room;
+    if (command->on_output == NULL) {
+        keep_output(stream, bytes, (size_t) n);
+        return true;
+    }
+    command->was_freed = was_freed;
+    command->on_output(stream == &command->streams[1], bytes, (size_t) n, command->stream_data);
+    if (*was_freed)
+        return false;
+    command->was_freed = NULL;
     return true;
 }
 
 static void
-read_rest(Stream *stream)
+report_end(IpbSideCommand *command)
 {
-    for (int i = 0; i < MAX_LAST_READS && read_stream(stream); i++)
-        ;
-    close_stream(stream);
-}
-
-static void
-report_end(void *data)
-{
-    IpbSideCommand *command = data;
     g_clear_pointer(&command->turn_timer, ipb_timer_free);
+    IpbProcess *process = command->process;
     /* What happens to all of them is reported with the kernel's end, and its cause. */
-    if (ipb_process_is_ending(command->process) && command->error == NULL && !command->is_timeout)
+    if (process != NULL && ipb_process_is_ending(process) && command->error == NULL &&
+        !command->is_timeout)
         return;
     g_autoptr(GError) error = g_steal_pointer(&command->error);
-    g_autofree char *limit = ipb_process_describe_limit(command->process, command->wait_status);
+    g_autofree char *limit =
+        process != NULL ? ipb_process_describe_limit(process, command->wait_status) : NULL;
     const IpbCommandResult result = {
         .wait_status = command->wait_status,
         .is_timeout = command->is_timeout,
@@ -187,6 +202,23 @@ report_end(void *data)
         .is_err_cut = command->streams[1].is_cut,
     };
     command->func(error == NULL ? &result : NULL, error, command->data); /* may free it */
+}
+
+/* What is in the pipes comes before the end. */
+static void
+on_end_turn(void *data)
+{
+    IpbSideCommand *command = data;
+    bool was_freed = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(command->streams); i++) {
+        Stream *stream = &command->streams[i];
+        for (int n = 0; n < MAX_LAST_READS && read_stream(command, stream, &was_freed); n++)
+            ;
+        if (was_freed)
+            return;
+        close_stream(stream);
+    }
+    report_end(command);
 }
 
 static void
@@ -203,9 +235,8 @@ end(IpbSideCommand *command, int wait_status)
     if (command->answer_size > 0 && command->error == NULL)
         command->error = read_failure(command);
     close_input(command);
-    for (size_t i = 0; i < G_N_ELEMENTS(command->streams); i++)
-        read_rest(&command->streams[i]);
-    command->turn_timer = ipb_timer_new(command->loop, 0, report_end, command);
+    ipb_fd_close(&command->stdin_theirs);
+    command->turn_timer = ipb_timer_new(command->loop, 0, on_end_turn, command);
 }
 
 static void
@@ -279,9 +310,12 @@ on_wire_ready(uint32_t events, void *data)
     if (command->answer_size > 0) {
         fail(command, read_failure(command));
     } else if (!command->is_killed) {
+        command->is_executed = true;
         g_clear_pointer(&command->timer, ipb_timer_free);
         if (command->timeout_ms > 0)
             command->timer = ipb_timer_new(command->loop, command->timeout_ms, on_timeout, command);
+        if (command->held_signal != 0)
+            ipb_pidfd_signal(command->pidfd, command->held_signal, NULL);
     }
 }
 
@@ -290,26 +324,37 @@ on_wire_ready(uint32_t events, void *data)
 static void
 on_stdout_ready(uint32_t events, void *data)
 {
-    read_stream(&((IpbSideCommand *) data)->streams[0]);
+    IpbSideCommand *command = data;
+    bool was_freed = false;
+    read_stream(command, &command->streams[0], &was_freed);
 }
 
 static void
 on_stderr_ready(uint32_t events, void *data)
 {
-    read_stream(&((IpbSideCommand *) data)->streams[1]);
+    IpbSideCommand *command = data;
+    bool was_freed = false;
+    read_stream(command, &command->streams[1], &was_freed);
 }
 
 /* A command need not read its input. */
 static void
 on_input_error(int saved_errno, void *data)
 {
-    close_input(data);
+    IpbSideCommand *command = data;
+    close_input(command);
+    if (command->on_input != NULL)
+        command->on_input(/* is_open= */ false, command->stream_data);
 }
 
 static void
 on_input_written(void *data)
 {
-    close_input(data);
+    IpbSideCommand *command = data;
+    if (!command->keeps_input_open)
+        close_input(command);
+    if (command->on_input != NULL)
+        command->on_input(/* is_open= */ true, command->stream_data);
 }
 
 static const IpbWriteQueueFuncs input_funcs = {
@@ -317,30 +362,33 @@ static const IpbWriteQueueFuncs input_funcs = {
     .on_drained = on_input_written,
 };
 
+/* The pipe takes input from now on, before the command runs. */
 static bool
-send_input(IpbSideCommand *command, GError **error)
+open_input(IpbSideCommand *command, GBytes *input, GError **error)
 {
-    size_t size = 0;
-    const void *bytes = command->input != NULL ? g_bytes_get_data(command->input, &size) : NULL;
-    if (size == 0) {
-        close_input(command);
-        return true;
-    }
-    command->input_queue =
-        ipb_write_queue_new(command->loop, command->stdin_fd, size, &input_funcs, command, error);
+    int fds[2];
+    if (!ipb_fd_pipe(fds, error))
+        return false;
+    command->stdin_theirs = fds[0];
+    command->stdin_fd = fds[1];
+    command->input_queue = ipb_write_queue_new(command->loop, command->stdin_fd,
+                                               IPB_COMMAND_MAX_INPUT, &input_funcs, command, error);
     if (command->input_queue == NULL)
         return false;
-    if (!ipb_write_queue_push(command->input_queue, bytes, size, NULL) ||
-        ipb_write_queue_size(command->input_queue) == 0)
-        close_input(command);
-    g_clear_pointer(&command->input, g_bytes_unref);
+    size_t size = 0;
+    const void *bytes = input != NULL ? g_bytes_get_data(input, &size) : NULL;
+    if (size > 0 && !ipb_write_queue_push(command->input_queue, bytes, size, error))
+        return false;
+    if (!command->keeps_input_open)
+        ipb_side_command_close_input(command);
     return true;
 }
 
 static bool
 watch_stream(IpbSideCommand *command, Stream *stream, IpbWatchFunc func, GError **error)
 {
-    stream->watch = ipb_watch_new(command->loop, stream->fd, EPOLLIN, func, command, error);
+    stream->watch = ipb_watch_new(command->loop, stream->fd, command->is_paused ? 0 : EPOLLIN, func,
+                                  command, error);
     return stream->watch != NULL;
 }
 
@@ -348,17 +396,12 @@ watch_stream(IpbSideCommand *command, Stream *stream, IpbWatchFunc func, GError 
 static bool
 send_message(IpbSideCommand *command, GError **error)
 {
-    int pipe_fds[2];
-    if (!ipb_fd_pipe(pipe_fds, error))
-        return false;
-    command->stdin_fd = pipe_fds[1];
-    ipb_autofd theirs = pipe_fds[0];
-    if (!ipb_fd_set_nonblocking(command->stdin_fd, true, error))
-        return false;
     const GString *message = command->message;
-    ssize_t n = ipb_fd_send(command->wire_fd, message->str, message->len, &theirs, 1);
+    ssize_t n =
+        ipb_fd_send(command->wire_fd, message->str, message->len, &command->stdin_theirs, 1);
     if (n < 0)
         return ipb_error_set_errno(error, errno, "the command cannot be sent to its process");
+    ipb_fd_close(&command->stdin_theirs);
     if ((size_t) n == message->len)
         return true;
     command->wire_copy = ipb_fd_duplicate(command->wire_fd, 3);
@@ -380,8 +423,7 @@ set_up(IpbSideCommand *command, GError **error)
         return false;
     command->wire_watch =
         ipb_watch_new(command->loop, command->wire_fd, EPOLLIN, on_wire_ready, command, error);
-    return command->wire_watch != NULL && send_message(command, error) &&
-           send_input(command, error);
+    return command->wire_watch != NULL && send_message(command, error);
 }
 
 static void
@@ -404,53 +446,95 @@ on_forked(const IpbForkedProcess *forked, const GError *error, void *data)
         fail(command, failure);
 }
 
-/* --- the interface ---------------------------------------------------------------------------- */
+/* --- its start -------------------------------------------------------------------------------- */
+
+static char **
+merge(const char *const *env, char **more)
+{
+    char **merged = g_strdupv((char **) env);
+    for (char **entry = more; entry != NULL && *entry != NULL; entry++) {
+        const char *equals = strchr(*entry, '=');
+        g_autofree char *name = g_strndup(*entry, (gsize) (equals - *entry));
+        merged = g_environ_setenv(merged, name, equals + 1, TRUE);
+    }
+    return merged;
+}
 
 static GString *
-make_message(const char *const *env, const IpbCommandOptions *options)
+make_message(const IpbSideCommand *command, const char *const *env, const char *cwd)
 {
+    g_auto(GStrv) merged = merge(env, command->env);
+    g_autofree char *directory = command->cwd == NULL || g_path_is_absolute(command->cwd)
+                                     ? g_strdup(command->cwd != NULL ? command->cwd : cwd)
+                                     : g_build_filename(cwd, command->cwd, NULL);
     GString *message = g_string_new("0123");
-    g_string_append_len(message, options->cwd, (gssize) strlen(options->cwd) + 1);
-    g_string_append_printf(message, "%u", g_strv_length((char **) options->argv));
+    g_string_append_len(message, directory, (gssize) strlen(directory) + 1);
+    g_string_append_printf(message, "%u", g_strv_length(command->argv));
     g_string_append_c(message, '\0');
-    for (const char *const *argument = options->argv; *argument != NULL; argument++)
+    for (char **argument = command->argv; *argument != NULL; argument++)
         g_string_append_len(message, *argument, (gssize) strlen(*argument) + 1);
-    for (const char *const *entry = env; *entry != NULL; entry++)
+    for (char **entry = merged; *entry != NULL; entry++)
         g_string_append_len(message, *entry, (gssize) strlen(*entry) + 1);
     for (int i = 0; i < 4; i++)
         message->str[i] = (char) ((message->len - 4) >> (8 * i) & 0xff);
     return message;
 }
 
-IpbSideCommand *
-ipb_side_command_new(IpbLoop *loop, IpbProcess *process, const char *const *env,
-                     const IpbCommandOptions *options, IpbCommandFunc func, void *data)
+static void
+forget_options(IpbSideCommand *command)
 {
-    IpbSideCommand *command = g_new0(IpbSideCommand, 1);
-    command->loop = ipb_loop_ref(loop);
+    g_clear_pointer(&command->argv, g_strfreev);
+    g_clear_pointer(&command->env, g_strfreev);
+    g_clear_pointer(&command->cwd, g_free);
+}
+
+void
+ipb_side_command_start(IpbSideCommand *command, IpbProcess *process, const char *const *env,
+                       const char *cwd)
+{
+    if (command->has_ended)
+        return;
     command->process = process;
-    command->func = func;
-    command->data = data;
-    g_autofree char *name = g_strndup(options->argv[0], MAX_SHOWN_NAME);
-    command->name = g_utf8_make_valid(name, -1);
-    command->message = make_message(env, options);
-    command->input = options->input != NULL ? g_bytes_ref(options->input) : NULL;
-    command->timeout_ms = options->timeout_ms;
-    command->pidfd = command->wire_fd = command->stdin_fd = command->wire_copy = -1;
-    for (size_t i = 0; i < G_N_ELEMENTS(command->streams); i++) {
-        command->streams[i].fd = -1;
-        ipb_buffer_init(&command->streams[i].kept, options->max_output);
-    }
+    command->message = make_message(command, env, cwd);
+    forget_options(command);
     if (command->message->len > MAX_MESSAGE) {
         fail(command, g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
                                   "the arguments and variables of the command have %zu bytes, %zu "
                                   "are allowed: pass data as its input",
                                   command->message->len, MAX_MESSAGE));
-        return command;
+        return;
     }
-    command->timer = ipb_timer_new(loop, EXEC_TIMEOUT_MS, on_exec_timeout, command);
+    command->timer = ipb_timer_new(command->loop, EXEC_TIMEOUT_MS, on_exec_timeout, command);
     command->fork = ipb_process_fork_command(process, on_forked, on_exit_report, command);
-    return command;
+}
+
+/* --- the interface ---------------------------------------------------------------------------- */
+
+IpbSideCommand *
+ipb_side_command_new(IpbLoop *loop, const IpbCommandOptions *options, IpbCommandFunc func,
+                     void *data, GError **error)
+{
+    g_autoptr(IpbSideCommand) command = g_new0(IpbSideCommand, 1);
+    command->loop = ipb_loop_ref(loop);
+    command->on_output = options->on_output;
+    command->on_input = options->on_input;
+    command->stream_data = options->data;
+    command->func = func;
+    command->data = data;
+    g_autofree char *name = g_strndup(options->argv[0], MAX_SHOWN_NAME);
+    command->name = g_utf8_make_valid(name, -1);
+    command->argv = g_strdupv((char **) options->argv);
+    command->env = g_strdupv((char **) options->env);
+    command->cwd = g_strdup(options->cwd);
+    command->timeout_ms = options->timeout_ms;
+    command->keeps_input_open = options->keeps_input_open;
+    command->pidfd = command->wire_fd = command->wire_copy = -1;
+    command->stdin_fd = command->stdin_theirs = -1;
+    for (size_t i = 0; i < G_N_ELEMENTS(command->streams); i++) {
+        command->streams[i].fd = -1;
+        ipb_buffer_init(&command->streams[i].kept, options->max_output);
+    }
+    return open_input(command, options->input, error) ? g_steal_pointer(&command) : NULL;
 }
 
 void
@@ -458,10 +542,76 @@ ipb_side_command_cancel(IpbSideCommand *command)
 {
     if (command->has_ended || command->is_killed)
         return;
+    bool waits = command->process == NULL;
     if (command->error == NULL)
-        command->error =
-            g_error_new_literal(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED, "the command was cancelled");
-    kill_command(command);
+        command->error = g_error_new(IPYBOX_ERROR, IPYBOX_ERROR_CANCELLED,
+                                     "the command was cancelled%s", waits ? " before it ran" : "");
+    if (waits)
+        end(command, SIGKILL);
+    else
+        kill_command(command);
+}
+
+void
+ipb_side_command_signal(IpbSideCommand *command, int number)
+{
+    if (command->has_ended || command->is_killed)
+        return;
+    if (number == SIGKILL && command->process == NULL)
+        end(command, SIGKILL);
+    else if (number == SIGKILL)
+        kill_command(command);
+    else if (command->is_executed)
+        ipb_pidfd_signal(command->pidfd, number, NULL);
+    else
+        command->held_signal = number;
+}
+
+void
+ipb_side_command_set_paused(IpbSideCommand *command, bool paused)
+{
+    if (command->on_output == NULL)
+        return; /* what is kept has a limit */
+    command->is_paused = paused;
+    for (size_t i = 0; i < G_N_ELEMENTS(command->streams); i++)
+        if (command->streams[i].watch != NULL)
+            ipb_watch_set_events(command->streams[i].watch, paused ? 0 : EPOLLIN);
+}
+
+bool
+ipb_side_command_write(IpbSideCommand *command, const void *bytes, size_t size, GError **error)
+{
+    if (command->keeps_input_open && command->input_queue != NULL) {
+        if (ipb_write_queue_push(command->input_queue, bytes, size, NULL))
+            return true;
+        if (!ipb_write_queue_has_failed(command->input_queue)) {
+            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_LIMIT,
+                        "%zu bytes of input cannot wait for the command \"%s\": %zu wait, %zu are "
+                        "allowed",
+                        size, command->name, ipb_write_queue_size(command->input_queue),
+                        IPB_COMMAND_MAX_INPUT);
+            return false;
+        }
+    }
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                "the command \"%s\" takes no more input: it has ended, or its standard input is "
+                "closed",
+                command->name);
+    return false;
+}
+
+size_t
+ipb_side_command_input_size(const IpbSideCommand *command)
+{
+    return command->input_queue != NULL ? ipb_write_queue_size(command->input_queue) : 0;
+}
+
+void
+ipb_side_command_close_input(IpbSideCommand *command)
+{
+    command->keeps_input_open = false;
+    if (ipb_side_command_input_size(command) == 0)
+        close_input(command);
 }
 
 void
@@ -469,6 +619,8 @@ ipb_side_command_free(IpbSideCommand *command)
 {
     if (command == NULL)
         return;
+    if (command->was_freed != NULL)
+        *command->was_freed = true;
     if (command->pidfd >= 0 && !command->has_ended)
         ipb_descendants_kill(command->pid, command->pidfd);
     ipb_fork_free(command->fork);
@@ -476,14 +628,16 @@ ipb_side_command_free(IpbSideCommand *command)
     ipb_timer_free(command->turn_timer);
     close_wire(command);
     close_input(command);
+    ipb_fd_close(&command->stdin_theirs);
     ipb_fd_close(&command->pidfd);
     for (size_t i = 0; i < G_N_ELEMENTS(command->streams); i++) {
         close_stream(&command->streams[i]);
         ipb_buffer_clear(&command->streams[i].kept);
     }
     g_clear_error(&command->error);
-    g_clear_pointer(&command->input, g_bytes_unref);
-    g_string_free(command->message, TRUE);
+    forget_options(command);
+    if (command->message != NULL)
+        g_string_free(command->message, TRUE);
     g_free(command->name);
     ipb_loop_unref(command->loop);
     g_free(command);

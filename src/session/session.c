@@ -1241,10 +1241,10 @@ ipb_session_run_command(IpbSession *session, const IpbCommandOptions *options, I
     return ipb_kernel_run_command(session->kernel, options, func, data, error);
 }
 
-void
-ipb_session_cancel_command(IpbSession *session, uint64_t command)
+IpbCommands *
+ipb_session_commands(IpbSession *session)
 {
-    ipb_kernel_cancel_command(session->kernel, command);
+    return ipb_kernel_commands(session->kernel);
 }
 
 void

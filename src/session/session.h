@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "kernel/commands.h"
 #include "sandbox/plan.h"
 #include "session/cells.h"
 #include "session/checkpoints.h"
@@ -205,7 +206,8 @@ bool ipb_session_request(IpbSession *session, const char *method, const char *pa
  * asks for it, so it needs no approval. INVALID also if the session is closed. */
 uint64_t ipb_session_run_command(IpbSession *session, const IpbCommandOptions *options,
                                  IpbCommandFunc func, void *data, GError **error);
-void ipb_session_cancel_command(IpbSession *session, uint64_t command);
+/* See ipb_kernel_commands(). */
+IpbCommands *ipb_session_commands(IpbSession *session);
 /* Interrupts the cell if it runs, drops it if it waits: DONE with CANCELLED, which comes at once
  * for a cell that waits. False if there is no such cell. */
 bool ipb_session_cancel(IpbSession *session, uint64_t cell);

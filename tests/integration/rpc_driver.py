@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import select
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from line_program import LineProgram
@@ -123,3 +127,23 @@ class RpcCore(LineProgram):
         result = self.execute(session, code, **options)
         assert result["status"] == "ok", result
         return result["text"]
+
+
+def peak_memory(pid: int) -> int:
+    return int(re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) * 1024
+
+
+def wait_until_full(fd: int) -> None:
+    """Waits until the core cannot write any more.
+
+    The number of bytes does not show it: a page that a write did not fill counts as full. So the
+    writing end is opened once more and polled.
+    """
+    writer = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        deadline = time.monotonic() + 60
+        while select.select([], [writer], [], 0)[1]:
+            assert time.monotonic() < deadline, "the core writes no more, and its pipe is not full"
+            time.sleep(0.001)
+    finally:
+        os.close(writer)

@@ -6,16 +6,12 @@ The response says what is wrong; nothing hangs, nothing grows.
 
 from __future__ import annotations
 
-import os
 import re
-import select
 import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from rpc_driver import RpcCore, RpcError
+from rpc_driver import RpcCore, RpcError, peak_memory, wait_until_full
 
 MIB = 1 << 20
 
@@ -241,26 +237,6 @@ def test_large_messages(core):
 
 
 # --- slow ---
-
-
-def peak_memory(pid: int) -> int:
-    return int(re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) * 1024
-
-
-def wait_until_full(fd: int) -> None:
-    """Waits until the core cannot write any more.
-
-    The number of bytes does not show it: a page that a write did not fill counts as full. So the
-    writing end is opened once more and polled.
-    """
-    writer = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK)
-    try:
-        deadline = time.monotonic() + 60
-        while select.select([], [writer], [], 0)[1]:
-            assert time.monotonic() < deadline, "the core writes no more, and its pipe is not full"
-            time.sleep(0.001)
-    finally:
-        os.close(writer)
 
 
 def test_a_client_that_does_not_read_makes_the_kernel_wait(core, workspace):

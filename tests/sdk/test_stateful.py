@@ -65,6 +65,7 @@ class Actor:
             (2, self.cancel_task),
             (1, self.reset),
             (1, self.save_and_load),
+            (2, self.run_commands),
             (1, self.restart),
             (1, self.die),
         ]
@@ -250,6 +251,21 @@ class Actor:
         await self.executor.execute(NOTE)
         assert await self.executor.load(path, timeout=60) == saved
         await self.check()
+
+    async def run_commands(self) -> None:
+        """Beside a cell: one whose output is kept, one that echoes its input, one that is left."""
+        text = self.new_text()
+        cell = asyncio.create_task(self.executor.execute("n += 1"))
+        async with self.executor.start_command(["cat"], stdin=True) as command:
+            async with self.executor.start_command("yes"):
+                result = await self.executor.run_command(["echo", text])
+            assert result.stdout.decode() == text + "\n"
+            await command.write_stdin(text)
+            await command.close_stdin()
+            assert "".join([piece.text async for piece in command]) == text
+        assert command.returncode == 0
+        await cell
+        self.n += 1
 
     async def restart(self) -> None:
         await self.executor.stop()

@@ -153,10 +153,10 @@ ipb_rpc_pending_fail(IpbRpcPending *pending, const GError *error)
     forget(pending);
 }
 
-bool
-ipb_rpc_client_has_pending(const IpbRpcClient *client, const char *id)
+IpbRpcPending *
+ipb_rpc_client_find(const IpbRpcClient *client, const char *id)
 {
-    return g_hash_table_contains(client->pending, id);
+    return g_hash_table_lookup(client->pending, id);
 }
 
 void

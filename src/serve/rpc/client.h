@@ -58,8 +58,8 @@ void ipb_rpc_pending_reply_empty(IpbRpcPending *pending);
 void ipb_rpc_pending_reply_tools(IpbRpcPending *pending, const char *const *modules);
 void ipb_rpc_pending_fail(IpbRpcPending *pending, const GError *error);
 
-/* @id: JSON text. */
-bool ipb_rpc_client_has_pending(const IpbRpcClient *client, const char *id);
+/* The pending request with this id (JSON text); NULL: there is none. */
+IpbRpcPending *ipb_rpc_client_find(const IpbRpcClient *client, const char *id);
 /* Does nothing if no such request is pending. */
 void ipb_rpc_client_cancel(IpbRpcClient *client, const char *id);
 /* All pending requests of @owner fail with @why. */

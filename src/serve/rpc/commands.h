@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands as parameters and answers of `session.run_command`.
+ * IpbRpcCommand: a command that runs beside a session's kernel: `session.run_command`, and the
+ * methods `command.*`, which name it by the id of that request (docs/internals/rpc.md).
+ *
+ * Ownership: its pending request owns it.
  */
 #pragma once
 
-#include "json/writer.h"
-#include "kernel/kernel.h"
-#include "serve/rpc/params.h"
+#include "serve/rpc/client.h"
+#include "session/session.h"
 
-/* Owns what its options refer to. */
-typedef struct {
-    IpbCommandOptions options;
-    char **argv, **env;
-    GBytes *input;
-} IpbRpcCommand;
+typedef struct IpbRpcCommand IpbRpcCommand;
 
-/* Reads all parameters but "session". Errors are in @params. */
-void ipb_rpc_command_read(IpbRpcCommand *command, IpbRpcParams *params);
-void ipb_rpc_command_clear(IpbRpcCommand *command);
-/* The answer. */
-IpbJsonWriter *ipb_rpc_command_write(const IpbCommandResult *result);
+/* Reads all parameters but "session", and runs the command. @session may be NULL if @params have an
+ * error. @owner: of its pending requests; @session lives as long as they do. */
+void ipb_rpc_command_run(IpbRpcClient *client, void *owner, IpbSession *session,
+                         IpbRpcRequest *request, IpbRpcParams *params);
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(IpbRpcCommand, ipb_rpc_command_clear)
+/* Methods of commands that run. Their object is the IpbRpcClient. */
+extern const IpbRpcMethod IPB_RPC_COMMAND_METHODS[];
+extern const size_t IPB_RPC_N_COMMAND_METHODS;

@@ -220,6 +220,18 @@ ipb_rpc_params_arguments(IpbRpcParams *params, const char *name)
     return arguments;
 }
 
+char *
+ipb_rpc_params_need_id(IpbRpcParams *params, const char *name)
+{
+    const IpbJson *id = ipb_rpc_params_get(params, name);
+    if (!ipb_json_is(id, IPB_JSON_NUMBER) && !ipb_json_is(id, IPB_JSON_STRING)) {
+        ipb_rpc_params_refuse(params, name, "the id of a request");
+        return NULL;
+    }
+    IpbSpan raw = ipb_json_raw(id);
+    return g_strndup(raw.start, raw.size);
+}
+
 GBytes *
 ipb_rpc_params_bytes(IpbRpcParams *params, const char *name)
 {

@@ -41,6 +41,9 @@ char **ipb_rpc_params_strings(IpbRpcParams *params, const char *name);
 /* As ipb_rpc_params_strings(), with bytes that are not UTF-8 as ipb_rpc_params_environment() has
  * them. */
 char **ipb_rpc_params_arguments(IpbRpcParams *params, const char *name);
+/* The id of a request, which must be given, as JSON text; NULL with an error. The caller frees
+ * it. */
+char *ipb_rpc_params_need_id(IpbRpcParams *params, const char *name);
 /* The bytes of a string in base64; NULL if absent. The caller frees it. */
 GBytes *ipb_rpc_params_bytes(IpbRpcParams *params, const char *name);
 /* An object of strings as "NAME=value"; NULL if absent. Bytes that are not UTF-8 are given as the

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "serve/conversation.h"
+#include "serve/rpc/commands.h"
 #include "serve/rpc/mcp-connections.h"
 #include "serve/rpc/package-generator.h"
 #include "serve/rpc/sessions.h"
@@ -19,7 +20,7 @@
 
 #define PROTOCOL 1
 #define FLUSH_TIMEOUT_MS 1000
-#define MAX_GROUPS 5
+#define MAX_GROUPS 6
 #define BUSY_ERROR "{\"kind\":\"busy\"}"
 #define CANCELLED_ERROR "{\"kind\":\"cancelled\"}"
 
@@ -115,15 +116,11 @@ static void
 session_cancel(void *group, IpbRpcRequest *request, IpbRpcParams *params)
 {
     IpbRpcServer *server = group;
-    const IpbJson *id = ipb_rpc_params_get(params, "request");
-    if (!ipb_json_is(id, IPB_JSON_NUMBER) && !ipb_json_is(id, IPB_JSON_STRING))
-        ipb_rpc_params_refuse(params, "request", "the id of a request");
+    g_autofree char *id = ipb_rpc_params_need_id(params, "request");
     if (!ipb_rpc_params_check(params, request))
         return;
-    IpbSpan raw = ipb_json_raw(id);
-    g_autofree char *text = g_strndup(raw.start, raw.size);
-    if (!cancel_held(server, text))
-        ipb_rpc_client_cancel(server->client, text);
+    if (!cancel_held(server, id))
+        ipb_rpc_client_cancel(server->client, id);
     ipb_rpc_reply_empty(request);
 }
 
@@ -148,7 +145,7 @@ on_request(IpbRpcRequest *request, void *data)
         ipb_rpc_request_fail(request, IPB_RPC_INVALID_REQUEST, "initialize must come first", NULL);
     } else if (server->is_closing) {
         ipb_rpc_request_fail(request, IPB_RPC_FAILED, "the core is ending", BUSY_ERROR);
-    } else if (ipb_rpc_client_has_pending(server->client, ipb_rpc_request_id(request))) {
+    } else if (ipb_rpc_client_find(server->client, ipb_rpc_request_id(request)) != NULL) {
         ipb_rpc_request_fail(request, IPB_RPC_INVALID_REQUEST,
                              "a request with this id is under way", NULL);
     } else {
@@ -231,6 +228,7 @@ make_groups(IpbRpcServer *server)
     const Group groups[MAX_GROUPS] = {
         {METHODS, G_N_ELEMENTS(METHODS), server},
         {IPB_RPC_SESSION_METHODS, IPB_RPC_N_SESSION_METHODS, server->sessions},
+        {IPB_RPC_COMMAND_METHODS, IPB_RPC_N_COMMAND_METHODS, server->client},
         {IPB_RPC_PACKAGE_METHODS, IPB_RPC_N_PACKAGE_METHODS, server->generator},
         {IPB_RPC_MCP_METHODS, IPB_RPC_N_MCP_METHODS, server->connections},
         {IPB_RPC_WEBSOCKET_METHODS, IPB_RPC_N_WEBSOCKET_METHODS, server->sockets},

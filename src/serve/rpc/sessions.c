@@ -267,8 +267,10 @@ free_session(void *data)
 static void
 apply_pause(Session *session)
 {
-    if (!session->is_closing)
-        ipb_session_set_paused(session->core, session->is_paused || session->owner->is_congested);
+    if (session->is_closing)
+        return;
+    ipb_session_set_paused(session->core, session->is_paused || session->owner->is_congested);
+    ipb_commands_pause_all(ipb_session_commands(session->core), session->owner->is_congested);
 }
 
 static void
@@ -684,36 +686,12 @@ session_install(void *group, IpbRpcRequest *request, IpbRpcParams *params)
 /* --- commands --------------------------------------------------------------------------------- */
 
 static void
-on_command_end(const IpbCommandResult *result, const GError *error, void *data)
-{
-    if (error != NULL)
-        ipb_rpc_pending_fail(data, error);
-    else
-        ipb_rpc_pending_reply(data, ipb_rpc_command_write(result));
-}
-
-static void
-cancel_command(IpbRpcPending *pending)
-{
-    const Session *session = pending->owner;
-    ipb_session_cancel_command(session->core, pending->number);
-}
-
-static void
 session_run_command(void *group, IpbRpcRequest *request, IpbRpcParams *params)
 {
+    const IpbRpcSessions *sessions = group;
     Session *session = find_session(group, params);
-    g_auto(IpbRpcCommand) command = {0};
-    ipb_rpc_command_read(&command, params);
-    if (!ipb_rpc_params_check(params, request))
-        return;
-    g_autoptr(GError) error = NULL;
-    IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
-    pending->cancel = cancel_command;
-    pending->number =
-        ipb_session_run_command(session->core, &command.options, on_command_end, pending, &error);
-    if (pending->number == 0)
-        ipb_rpc_pending_fail(pending, error);
+    ipb_rpc_command_run(sessions->client, session, session != NULL ? session->core : NULL, request,
+                        params);
 }
 
 /* --- saved variables -------------------------------------------------------------------------- */
