@@ -228,6 +228,7 @@ complete -c ipybox -n '__ipybox_is record' -l format -xa 'ipynb md html' \
     -d 'Format of the document'
 complete -c ipybox -n '__ipybox_is record' -xa '(__fish_complete_suffix .jsonl)'
 
+complete -c ipybox -n '__ipybox_is selftest' -l staged -d 'Attack a staged workspace, too'
 complete -c ipybox -n '__ipybox_is run mcp serve gateway kernel kernelspec' -l staged \
     -d 'Keep what cells write aside'
 complete -c ipybox -n '__ipybox_is run mcp serve gateway kernel kernelspec changes' \
