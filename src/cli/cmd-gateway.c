@@ -304,7 +304,10 @@ serve(const GatewayArguments *arguments)
         .workspace = arguments->kernel.workspace,
         .approval = IPB_APPROVAL_DENY, /* kernels call the tools of the tool server */
         .approval_timeout_ms = -1,
-        .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.sandbox_config != NULL,
+        .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.is_staged ||
+                        arguments->kernel.sandbox_config != NULL,
+        .is_staged = arguments->kernel.is_staged,
+        .staging_dir = arguments->kernel.staging_dir,
         .sandbox_config = arguments->kernel.sandbox_config,
         .on_log = ipb_cli_log,
     };
@@ -421,6 +424,8 @@ find_wrong(const GatewayArguments *arguments)
         (arguments->cors.max_age != NULL &&
          strspn(arguments->cors.max_age, "0123456789") != strlen(arguments->cors.max_age)))
         return "--max-age must be a number of seconds";
+    if (arguments->kernel.staging_dir != NULL && !arguments->kernel.is_staged)
+        return "--staging-dir needs --staged";
     return NULL;
 }
 
@@ -477,6 +482,8 @@ run_gateway(int argc, char **argv)
         IPB_OPTION_PRELOAD(&arguments.kernel),
         IPB_OPTION_SANDBOX(&arguments.kernel),
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; implies --sandbox"),
+        IPB_OPTION_STAGED(&arguments.kernel, " until it is committed; implies --sandbox"),
+        IPB_OPTION_STAGING_DIR(&arguments.kernel),
         {"max-kernels", 0, 0, G_OPTION_ARG_INT, &arguments.max_kernels,
          "maximum number of kernels (default: 100)", "N"},
         {"cull-idle", 0, 0, G_OPTION_ARG_INT, &arguments.idle_s,

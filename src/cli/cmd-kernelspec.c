@@ -93,6 +93,9 @@ write_spec(const SpecArguments *arguments, const char *program)
     ipb_json_write_string(writer, "{connection_file}");
     if (!kernel->is_sandboxed)
         ipb_json_write_string(writer, "--no-sandbox");
+    if (kernel->is_staged)
+        ipb_json_write_string(writer, "--staged");
+    add_option(writer, "--staging-dir", kernel->staging_dir, true);
     add_option(writer, "--sandbox-config", kernel->sandbox_config, true);
     add_option(writer, "--python", kernel->python, is_path(kernel->python));
     add_option(writer, "--preload", kernel->preload, false);
@@ -121,6 +124,16 @@ install(const SpecArguments *arguments, const char *folder, GError **error)
     g_autoptr(GError) read_error = NULL;
     if (program == NULL || !ipb_gateway_kernelspec_check_name(name, error))
         return false;
+    if (arguments->kernel.is_staged && !arguments->kernel.is_sandboxed) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "--staged needs a sandbox: it cannot be used with --no-sandbox");
+        return false;
+    }
+    if (arguments->kernel.staging_dir != NULL && !arguments->kernel.is_staged) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "--staging-dir needs --staged");
+        return false;
+    }
     if (arguments->kernel.sandbox_config != NULL &&
         access(arguments->kernel.sandbox_config, R_OK) != 0)
         return ipb_error_set_errno(error, errno, "cannot read --sandbox-config %s",
@@ -234,6 +247,8 @@ run_kernelspec(int argc, char **argv)
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, ""),
         {"no-sandbox", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &arguments.kernel.is_sandboxed,
          "kernels run without a sandbox", NULL},
+        IPB_OPTION_STAGED(&arguments.kernel, " until it is committed"),
+        IPB_OPTION_STAGING_DIR(&arguments.kernel),
         {"approve", 0, 0, G_OPTION_ARG_FILENAME, &arguments.approve,
          "tool calls: allow, ask (default), deny, or a file of rules", "POLICY|FILE"},
         {"audit-log", 0, 0, G_OPTION_ARG_FILENAME, &arguments.audit_log,

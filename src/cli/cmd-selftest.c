@@ -3,6 +3,9 @@
  * `ipybox selftest`: attacks a sandbox on this machine from inside, and reports which attacks were
  * stopped. Each attack also runs without a sandbox. If it fails there as well, its result says
  * nothing about the sandbox, and the report says so.
+ *
+ * With --staged, the workspace is staged. What the attacks leave is committed, and then the
+ * workspace itself is checked.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,6 +25,7 @@
 #include "cli/cli.h"
 #include "cli/selftest-attacks.h"
 #include "json/writer.h"
+#include "sandbox/layer.h"
 #include "sandbox/sandbox.h"
 
 #define TICK_US 10000 /* the system's clock for /proc: USER_HZ */
@@ -41,12 +45,18 @@ static const char POLICY[] = "{\"network\": {\"allowedDomains\": [], \"deniedDom
 typedef struct {
     char *directory, *workspace, *outside, *abstract, *program;
     char *words[7]; /* the command that attacks */
+    char *layers;   /* where the layer is */
+    bool is_staged;
     int listeners[N_LISTENERS];
     int port;
     int host_end, attack_end; /* of a socket: attacks ask the host to do something */
     GThread *host;
-    int *inside, *without; /* errno of each attack */
-    char *unnamed;         /* why names are not judged on this machine; NULL: they are */
+    IpbAttackTargets targets; /* what checks need */
+    IpbLayer *layer;          /* of a staged workspace; or NULL */
+    size_t n_attacks;
+    int *inside, *without;          /* errno of each attack */
+    bool *has_effect, *has_without; /* of those that are checked on the host */
+    char *unnamed;                  /* why names are not judged on this machine; NULL: they are */
     GMainLoop *main_loop;
     GError *failure;
 } Selftest;
@@ -120,6 +130,18 @@ make_names(const Selftest *test, GError **error)
     return true;
 }
 
+/* It has a directory of its own, which the sandbox hides, as that of sessions. */
+static bool
+make_layer(Selftest *test, GError **error)
+{
+    test->layers = g_build_filename(test->directory, "layers", NULL);
+    g_autofree char *directory = g_build_filename(test->layers, "layer", NULL);
+    if (!ipb_file_make_directories(directory, 0700, error))
+        return false;
+    test->layer = ipb_layer_new(directory, test->workspace, error);
+    return test->layer != NULL && ipb_attacks_make_area(&test->targets, error);
+}
+
 /* Makes the files in the state directory, because a sandbox has a /tmp of its own. */
 static bool
 make_place(Selftest *test, GError **error)
@@ -135,6 +157,9 @@ make_place(Selftest *test, GError **error)
     if (!make_file(test->workspace, "mine", error) || !make_file(test->workspace, ".env", error) ||
         !make_file(test->workspace, ".git/hooks/sample", error) ||
         !make_file(test->outside, "file", error) || !make_names(test, error))
+        return false;
+    test->targets = (IpbAttackTargets){.outside = test->outside, .workspace = test->workspace};
+    if (test->is_staged && !make_layer(test, error))
         return false;
     /* The sandbox must refuse access, not the mode of the files. */
     if (chmod(test->directory, 0755) < 0 || chmod(test->outside, 0777) < 0)
@@ -159,6 +184,8 @@ make_command(Selftest *test, GError **error)
                               ipb_attack_start_time(getpid()));
     *word++ = g_strdup(test->outside);
     *word++ = g_strdup(test->abstract);
+    if (test->layer != NULL)
+        *word++ = g_strdup(ipb_layer_directory(test->layer));
     return true;
 }
 
@@ -168,6 +195,7 @@ remove_place(Selftest *test)
 {
     for (int i = 0; i < N_LISTENERS; i++)
         ipb_fd_close(&test->listeners[i]);
+    ipb_layer_close(g_steal_pointer(&test->layer), true);
     if (test->directory != NULL)
         ipb_file_remove_tree(test->directory, NULL);
 }
@@ -180,6 +208,9 @@ clear(Selftest *test)
     g_free(test->directory);
     g_free(test->workspace);
     g_free(test->outside);
+    g_free(test->layers);
+    g_free(test->has_effect);
+    g_free(test->has_without);
     g_free(test->abstract);
     g_free(test->program);
     g_free(test->unnamed);
@@ -235,16 +266,16 @@ end_host(Selftest *test)
 /* --- running the attacks ---------------------------------------------------------------------- */
 
 static int *
-read_results(const char *text)
+read_results(const char *text, size_t n)
 {
-    int *results = g_new(int, IPB_N_ATTACKS);
-    for (size_t i = 0; i < IPB_N_ATTACKS; i++)
+    int *results = g_new(int, n);
+    for (size_t i = 0; i < n; i++)
         results[i] = NOT_RUN;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line != NULL; line++) {
         char *end;
         guint64 index = g_ascii_strtoull(*line, &end, 10);
-        if (*end == ' ' && index < IPB_N_ATTACKS)
+        if (*end == ' ' && index < n)
             results[index] = (int) g_ascii_strtoll(end + 1, NULL, 10);
     }
     return results;
@@ -253,12 +284,18 @@ read_results(const char *text)
 /* Reads the results of the attacks inside. They are not trusted: only MAX_REPORT_SIZE bytes are
  * read. */
 static int *
-read_report(int fd)
+read_report(int fd, size_t n)
 {
     char text[MAX_REPORT_SIZE];
     ssize_t size = pread(fd, text, sizeof text - 1, 0);
     text[MAX(size, 0)] = '\0';
-    return read_results(text);
+    return read_results(text, n);
+}
+
+static bool
+has_effect(const Selftest *test, size_t i)
+{
+    return IPB_ATTACKS[i].has_effect != NULL && IPB_ATTACKS[i].has_effect(&test->targets);
 }
 
 /* In the child that attacks without a sandbox. */
@@ -279,8 +316,10 @@ attack_without(Selftest *test, GError **error)
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM, "cannot run %s", test->program);
         return false;
     }
-    test->without = read_results(output);
-    return true;
+    test->without = read_results(output, test->n_attacks);
+    for (size_t i = 0; i < test->n_attacks; i++)
+        test->has_without[i] = has_effect(test, i);
+    return test->layer == NULL || ipb_attacks_make_area(&test->targets, error);
 }
 
 static void
@@ -309,14 +348,49 @@ make_plan(const Selftest *test, GError **error)
     g_autoptr(IpbSandboxPolicy) policy =
         ipb_sandbox_policy_parse(POLICY, strlen(POLICY), NULL, error);
     const char *const keep[] = {test->program, NULL};
+    const char *const hide[] = {test->layers, NULL};
+    const char *layer = test->layer != NULL ? ipb_layer_directory(test->layer) : NULL;
     return policy == NULL
                ? NULL
                : ipb_sandbox_plan_new(&(IpbPlanOptions){.policy = policy,
                                                         .workspace = test->workspace,
                                                         .home = g_get_home_dir(),
                                                         .keep = keep,
+                                                        .hide = hide,
+                                                        .layer = layer,
                                                         .limits = IPB_SANDBOX_LIMITS_DEFAULT},
                                       error);
+}
+
+/* Only a commit that writes what is harmless can show that it does not write the rest. */
+static bool
+check_harmless(const Selftest *test, GError **error)
+{
+    g_autofree char *path = g_build_filename(test->workspace, "area", "harmless", NULL);
+    g_autofree char *text = NULL;
+    if (g_file_get_contents(path, &text, NULL, NULL) && g_str_equal(text, IPB_ATTACK_HARMLESS))
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_SYSTEM,
+                        "the commit did not write a harmless file, so it shows nothing");
+    return false;
+}
+
+/* What the attacks have left is committed as that of a session. */
+static bool
+commit(Selftest *test, IpbSandboxPlan *plan, GError **error)
+{
+    for (size_t i = 0; i < test->n_attacks; i++)
+        test->has_effect[i] = IPB_ATTACKS[i].is_live && has_effect(test, i);
+    g_autofree char *digest = NULL;
+    g_autoptr(IpbLayerChanges) frozen = ipb_layer_freeze(test->layer, plan, NULL, &digest, error);
+    g_autoptr(IpbLayerChanges) committed =
+        frozen != NULL ? ipb_layer_commit(test->layer, plan, error) : NULL;
+    if (committed == NULL || !check_harmless(test, error))
+        return false;
+    for (size_t i = 0; i < test->n_attacks; i++)
+        if (!IPB_ATTACKS[i].is_live)
+            test->has_effect[i] = has_effect(test, i);
+    return true;
 }
 
 static bool
@@ -351,8 +425,8 @@ attack_inside(Selftest *test, GError **error)
     if (test->failure != NULL)
         g_propagate_error(error, g_steal_pointer(&test->failure));
     else if (sandbox != NULL)
-        test->inside = read_report(report);
-    return test->inside != NULL;
+        test->inside = read_report(report, test->n_attacks);
+    return test->inside != NULL && (test->layer == NULL || commit(test, plan, error));
 }
 
 /* --- the result ------------------------------------------------------------------------------- */
@@ -360,6 +434,8 @@ attack_inside(Selftest *test, GError **error)
 static bool
 is_broken(const Selftest *test, size_t i)
 {
+    if (IPB_ATTACKS[i].has_effect != NULL)
+        return test->has_effect[i] || test->inside[i] == NOT_RUN;
     return test->inside[i] == 0 || test->inside[i] == NOT_RUN;
 }
 
@@ -370,19 +446,25 @@ is_for_lack_of_names(const Selftest *test, size_t i)
     return is_broken(test, i) && test->unnamed != NULL && IPB_ATTACKS[i].needs_names;
 }
 
+static bool
+works_without(const Selftest *test, size_t i)
+{
+    return IPB_ATTACKS[i].has_effect != NULL ? test->has_without[i] : test->without[i] == 0;
+}
+
 static const char *
 verdict(const Selftest *test, size_t i)
 {
     if (is_broken(test, i))
         return is_for_lack_of_names(test, i) ? "NOT STOPPED (names are not judged)" : "NOT STOPPED";
-    return test->without[i] == 0 ? "stopped" : "stopped (it fails without a sandbox, too)";
+    return works_without(test, i) ? "stopped" : "stopped (it fails without a sandbox, too)";
 }
 
 static size_t
 count_broken(const Selftest *test)
 {
     size_t n = 0;
-    for (size_t i = 0; i < IPB_N_ATTACKS; i++)
+    for (size_t i = 0; i < test->n_attacks; i++)
         n += is_broken(test, i);
     return n;
 }
@@ -391,7 +473,7 @@ static void
 print_text(const Selftest *test)
 {
     const char *section = "";
-    for (size_t i = 0; i < IPB_N_ATTACKS; i++) {
+    for (size_t i = 0; i < test->n_attacks; i++) {
         if (!g_str_equal(section, IPB_ATTACKS[i].section))
             printf("%s%s\n", i > 0 ? "\n" : "", IPB_ATTACKS[i].section);
         section = IPB_ATTACKS[i].section;
@@ -399,9 +481,9 @@ print_text(const Selftest *test)
     }
     size_t n_broken = count_broken(test);
     if (n_broken == 0)
-        printf("\nAll %zu attacks were stopped.\n", IPB_N_ATTACKS);
+        printf("\nAll %zu attacks were stopped.\n", test->n_attacks);
     else
-        printf("\n%zu of %zu attacks were NOT stopped.\n", n_broken, IPB_N_ATTACKS);
+        printf("\n%zu of %zu attacks were NOT stopped.\n", n_broken, test->n_attacks);
     if (test->unnamed != NULL)
         printf("Names are not judged here: %s\n", test->unnamed);
 }
@@ -417,15 +499,15 @@ print_json(const Selftest *test)
 {
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_array(writer);
-    for (size_t i = 0; i < IPB_N_ATTACKS; i++) {
+    for (size_t i = 0; i < test->n_attacks; i++) {
         ipb_json_begin_object(writer);
         ipb_json_member_string(writer, "section", IPB_ATTACKS[i].section);
         ipb_json_member_string(writer, "attack", IPB_ATTACKS[i].name);
         ipb_json_key(writer, "held");
-        ipb_json_write_bool(writer, test->inside[i] > 0);
+        ipb_json_write_bool(writer, !is_broken(test, i));
         write_error_name(writer, "error", test->inside[i]);
         ipb_json_key(writer, "worksWithout");
-        ipb_json_write_bool(writer, test->without[i] == 0);
+        ipb_json_write_bool(writer, works_without(test, i));
         ipb_json_member_string(writer, "why", is_for_lack_of_names(test, i) ? test->unnamed : NULL);
         ipb_json_end_object(writer);
     }
@@ -435,11 +517,17 @@ print_json(const Selftest *test)
 }
 
 static int
-attack(bool as_json)
+attack(bool is_staged, bool as_json)
 {
     g_autoptr(GError) error = NULL;
-    Selftest test = {.listeners = {-1, -1, -1, -1}, .host_end = -1, .attack_end = -1};
+    Selftest test = {.listeners = {-1, -1, -1, -1},
+                     .host_end = -1,
+                     .attack_end = -1,
+                     .is_staged = is_staged,
+                     .n_attacks = ipb_attacks_count(is_staged)};
     int status;
+    test.has_effect = g_new0(bool, test.n_attacks);
+    test.has_without = g_new0(bool, test.n_attacks);
     bool is_done = make_place(&test, &error) && make_command(&test, &error) &&
                    start_host(&test, &error) && attack_without(&test, &error) &&
                    attack_inside(&test, &error);
@@ -464,7 +552,8 @@ attack(bool as_json)
 static int
 run_attacks(const char *numbers, char **words)
 {
-    IpbAttackTargets targets = {.outside = words[0], .abstract = words[1]};
+    /* The last one is the layer, or NULL. */
+    IpbAttackTargets targets = {.outside = words[0], .abstract = words[1], .layer = words[2]};
     if (sscanf(numbers, "%d:%d:%llu", &targets.port, &targets.pid, &targets.started) != 3)
         return IPB_EXIT_USAGE;
     int status = ipb_attacks_run(&targets) ? IPB_EXIT_OK : IPB_EXIT_FAILED;
@@ -475,9 +564,11 @@ run_attacks(const char *numbers, char **words)
 static int
 run_selftest(int argc, char **argv)
 {
-    int as_json = 0;
+    int as_json = 0, is_staged = 0;
     char *numbers = NULL;
     const GOptionEntry options[] = {
+        {"staged", 0, 0, G_OPTION_ARG_NONE, &is_staged,
+         "attack a staged workspace, too, and what is committed of it", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "print JSON", NULL},
         {"attack", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &numbers, NULL,
          "PORT:PID:STARTED"},
@@ -488,12 +579,12 @@ run_selftest(int argc, char **argv)
             &ipb_verb_selftest, options,
             "Exit status: 0 all attacks were stopped, 1 some were not, 3 no sandbox can be made.",
             &argc, &argv, &status)) {
-        if (numbers != NULL && argc == 3)
+        if (numbers != NULL && (argc == 3 || argc == 4))
             status = run_attacks(numbers, argv + 1);
         else if (numbers != NULL || argc > 1)
             status = ipb_cli_fail(&ipb_verb_selftest, IPB_EXIT_USAGE, "unexpected argument");
         else
-            status = attack(as_json);
+            status = attack(is_staged, as_json);
     }
     g_free(numbers);
     return status;

@@ -194,6 +194,9 @@ fill_in(const IpbGatewayKernels *kernels, Setup *setup, GError **error)
         session->workspace = own->workspace;
     if (session->is_sandboxed && session->sandbox_config == NULL)
         session->sandbox_config = own->sandbox_config;
+    session->is_staged = session->is_staged || (own->is_staged && session->is_sandboxed);
+    if (session->is_staged && session->staging_dir == NULL)
+        session->staging_dir = own->staging_dir;
     if (session->workspace != NULL && !g_file_test(session->workspace, G_FILE_TEST_IS_DIR)) {
         g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
                     "--workspace %s is not a directory", session->workspace);

@@ -24,6 +24,8 @@ ipb_kernel_command_init(IpbKernelCommand *command,
         IPB_OPTION_SANDBOX_CONFIG(&command->kernel, ""),
         {"no-sandbox", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &command->kernel.is_sandboxed,
          "run without a sandbox: code has all your permissions", NULL},
+        IPB_OPTION_STAGED(&command->kernel, " until it is committed"),
+        IPB_OPTION_STAGING_DIR(&command->kernel),
         IPB_OPTION_APPROVE(&command->approval,
                            "allow, ask (in the front end; default), deny, or a file of rules"),
         IPB_OPTION_APPROVAL_TIMEOUT(&command->approval),
@@ -63,6 +65,12 @@ ipb_kernel_command_check(const IpbKernelCommand *command, char **arguments, GErr
                     "--HistoryManager.hist_file can only be :memory:, because kernels keep their "
                     "history in memory; it was %s",
                     command->history_file);
+    else if (command->kernel.is_staged && !command->kernel.is_sandboxed)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "--staged needs a sandbox: it cannot be used with --no-sandbox");
+    else if (command->kernel.staging_dir != NULL && !command->kernel.is_staged)
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "--staging-dir needs --staged");
     else
         return ipb_approval_arguments_check(&command->approval, error);
     return false;
@@ -99,6 +107,8 @@ ipb_kernel_command_set_up(const IpbKernelCommand *command, IpbSessionOptions *se
     session->audit_log = command->approval.audit_log;
     session->is_sandboxed = command->kernel.is_sandboxed;
     session->sandbox_config = command->kernel.sandbox_config;
+    session->is_staged = command->kernel.is_staged;
+    session->staging_dir = command->kernel.staging_dir;
     return ipb_approval_arguments_read(&command->approval, &session->approval,
                                        &session->approval_rules, error);
 }

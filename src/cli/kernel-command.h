@@ -18,7 +18,7 @@ typedef struct {
 } IpbKernelCommand;
 
 /* The last one ends the table. */
-#define IPB_KERNEL_COMMAND_N_OPTIONS 12
+#define IPB_KERNEL_COMMAND_N_OPTIONS 14
 
 /* Sets the defaults, and makes the table of options for @command. */
 void ipb_kernel_command_init(IpbKernelCommand *command,

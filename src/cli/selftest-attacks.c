@@ -26,6 +26,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <linux/keyctl.h>
@@ -33,9 +34,14 @@
 
 #include <glib.h>
 
+#include "base/error.h"
+#include "base/file.h"
+
 #define ATTACK_TIMEOUT_S 5
 #define SWAP_US (300 * G_TIME_SPAN_MILLISECOND)
 #define MAX_CAPABILITY 40
+#define ATTACK_TEXT "attack"
+#define GIANT_SIZE (1LL << 40) /* more than the limit of a file */
 
 /* 0, or errno if a system call returned an error. */
 static int
@@ -604,7 +610,296 @@ send_datagrams(const IpbAttackTargets *targets)
     return open_socket(AF_UNIX, SOCK_DGRAM, 0);
 }
 
+/* --- a staged workspace ----------------------------------------------------------------------- */
+
+static int
+open_layer(const IpbAttackTargets *targets)
+{
+    g_autofree char *upper = g_build_filename(targets->layer, "upper", NULL);
+    return open_for(upper, O_RDONLY | O_DIRECTORY);
+}
+
+static int
+create_in_layer(const IpbAttackTargets *targets)
+{
+    g_autofree char *path = g_build_filename(targets->layer, "upper", ".bashrc", NULL);
+    return create_file(path);
+}
+
+static int
+enter_layer_by_link(const IpbAttackTargets *targets)
+{
+    unlink("area/passage");
+    if (symlink(targets->layer, "area/passage") < 0)
+        return errno;
+    int result = open_for("area/passage/upper", O_RDONLY | O_DIRECTORY);
+    unlink("area/passage");
+    return result;
+}
+
+/* *@ret_info: of a path below "area" on the host, itself and not what it links to. */
+static bool
+look(const IpbAttackTargets *targets, const char *name, struct stat *ret_info)
+{
+    g_autofree char *path = g_build_filename(targets->workspace, "area", name, NULL);
+    return lstat(path, ret_info) == 0;
+}
+
+/* Is it a regular file that contains the text of an attack? */
+static bool
+has_attack(const IpbAttackTargets *targets, const char *name)
+{
+    struct stat info;
+    g_autofree char *path = g_build_filename(targets->workspace, "area", name, NULL);
+    g_autofree char *text = NULL;
+    return look(targets, name, &info) && S_ISREG(info.st_mode) &&
+           g_file_get_contents(path, &text, NULL, NULL) && strstr(text, ATTACK_TEXT) != NULL;
+}
+
+static int
+change_workspace(const IpbAttackTargets *targets)
+{
+    return write_text("area/live", O_APPEND, ATTACK_TEXT);
+}
+
+static bool
+is_workspace_changed(const IpbAttackTargets *targets)
+{
+    return has_attack(targets, "live");
+}
+
+/* In each way in which a file can get a name. */
+static int
+leave_hook(const IpbAttackTargets *targets)
+{
+    int written = write_text("area/.git/hooks/pre-commit", O_CREAT, ATTACK_TEXT);
+    int result = write_text("area/plain", O_CREAT, ATTACK_TEXT);
+    if (result == 0)
+        result = errno_of(link("area/plain", "area/.git/hooks/post-commit"));
+    if (result != 0)
+        result = errno_of(rename("area/plain", "area/.git/hooks/post-merge"));
+    return written == 0 ? 0 : result;
+}
+
+static bool
+is_hook_committed(const IpbAttackTargets *targets)
+{
+    struct stat info;
+    return look(targets, ".git/hooks/pre-commit", &info) ||
+           look(targets, ".git/hooks/post-commit", &info) ||
+           look(targets, ".git/hooks/post-merge", &info);
+}
+
+static int
+leave_git_program(const IpbAttackTargets *targets)
+{
+    int result = write_text("area/.git/config.lock", O_CREAT, "[core]\n\tfsmonitor = attack\n");
+    return result == 0 ? errno_of(rename("area/.git/config.lock", "area/.git/config")) : result;
+}
+
+static bool
+is_git_program_committed(const IpbAttackTargets *targets)
+{
+    return has_attack(targets, ".git/config");
+}
+
+static int
+leave_moved_directory(const IpbAttackTargets *targets)
+{
+    int result = make_directory("area/folder");
+    if (result == 0)
+        result = write_text("area/folder/settings.json", O_CREAT, ATTACK_TEXT);
+    return result == 0 ? errno_of(rename("area/folder", "area/.claude")) : result;
+}
+
+static bool
+is_moved_directory_committed(const IpbAttackTargets *targets)
+{
+    struct stat info;
+    return look(targets, ".claude/settings.json", &info);
+}
+
+/* The directory is not in the workspace, and its name may be that of any directory. */
+static int
+leave_repository(const IpbAttackTargets *targets)
+{
+    int result = make_directory("area/bare");
+    if (result == 0)
+        result = make_directory("area/bare/refs");
+    if (result == 0)
+        result = make_directory("area/bare/objects");
+    if (result == 0)
+        result = write_text("area/bare/config", O_CREAT, ATTACK_TEXT);
+    return result == 0 ? write_text("area/bare/HEAD", O_CREAT, ATTACK_TEXT) : result;
+}
+
+static bool
+is_repository_committed(const IpbAttackTargets *targets)
+{
+    return has_attack(targets, "bare/config") && has_attack(targets, "bare/HEAD");
+}
+
+/* For an overlay, a device with the number 0:0 means that the file was removed. */
+static int
+remove_by_mark(const IpbAttackTargets *targets)
+{
+    int result = errno_of(mknod("area/mark", S_IFCHR, makedev(0, 0)));
+    return result == 0 ? errno_of(rename("area/mark", "area/.git/hooks/sample")) : result;
+}
+
+static bool
+is_removed_by_mark(const IpbAttackTargets *targets)
+{
+    struct stat info;
+    return !look(targets, ".git/hooks/sample", &info) || !S_ISREG(info.st_mode);
+}
+
+/* @name: of an attribute that an overlay obeys; for layers of users and of root. */
+static int
+set_overlay_attribute(const char *path, const char *name, const char *value)
+{
+    g_autofree char *user = g_strconcat("user.overlay.", name, NULL);
+    g_autofree char *trusted = g_strconcat("trusted.overlay.", name, NULL);
+    int result = errno_of(setxattr(path, user, value, strlen(value), 0));
+    return result == 0 ? 0 : errno_of(setxattr(path, trusted, value, strlen(value), 0));
+}
+
+/* Only the attribute of this name is looked for: overlayfs sets others in the layer itself. */
+static bool
+has_overlay_attribute(const IpbAttackTargets *targets, const char *file, const char *name)
+{
+    g_autofree char *path = g_build_filename(targets->workspace, "area", file, NULL);
+    g_autofree char *user = g_strconcat("user.overlay.", name, NULL);
+    g_autofree char *trusted = g_strconcat("trusted.overlay.", name, NULL);
+    return lgetxattr(path, user, NULL, 0) >= 0 || lgetxattr(path, trusted, NULL, 0) >= 0;
+}
+
+/* An opaque directory of a layer hides what the workspace has in it. */
+static int
+hide_by_mark(const IpbAttackTargets *targets)
+{
+    return set_overlay_attribute("area/kept", "opaque", "y");
+}
+
+static bool
+is_hidden_by_mark(const IpbAttackTargets *targets)
+{
+    struct stat info;
+    return !look(targets, "kept/file", &info) || has_overlay_attribute(targets, "kept", "opaque");
+}
+
+/* A redirected directory shows another one's files. */
+static int
+redirect_by_mark(const IpbAttackTargets *targets)
+{
+    return set_overlay_attribute("area/kept", "redirect", "/.git");
+}
+
+static bool
+is_redirected_by_mark(const IpbAttackTargets *targets)
+{
+    return has_overlay_attribute(targets, "kept", "redirect");
+}
+
+/* The link takes the place of a directory, which has a file of the same name. */
+static int
+write_outside_by_link(const IpbAttackTargets *targets)
+{
+    unlink("area/way/file");
+    rmdir("area/way");
+    if (symlink(targets->outside, "area/way") < 0)
+        return errno;
+    return write_text("area/way/file", 0, ATTACK_TEXT);
+}
+
+static bool
+is_outside_written(const IpbAttackTargets *targets)
+{
+    g_autofree char *path = outside(targets, "file");
+    g_autofree char *text = NULL;
+    return g_file_get_contents(path, &text, NULL, NULL) && strstr(text, ATTACK_TEXT) != NULL;
+}
+
+static int
+write_by_hard_link(const IpbAttackTargets *targets)
+{
+    int result = errno_of(link("area/.bashrc", "area/hard"));
+    return result == 0 ? write_text("area/hard", O_APPEND, ATTACK_TEXT) : result;
+}
+
+static bool
+is_written_by_hard_link(const IpbAttackTargets *targets)
+{
+    return has_attack(targets, ".bashrc");
+}
+
+static int
+leave_setuid(const IpbAttackTargets *targets)
+{
+    int result = write_text("area/setuid", O_CREAT, ATTACK_TEXT);
+    return result == 0 ? errno_of(chmod("area/setuid", 06755)) : result;
+}
+
+static bool
+is_setuid_committed(const IpbAttackTargets *targets)
+{
+    struct stat info;
+    return look(targets, "setuid", &info) && (info.st_mode & 06000) != 0;
+}
+
+/* A program that reads it waits for ever. */
+static int
+leave_fifo(const IpbAttackTargets *targets)
+{
+    return errno_of(mkfifo("area/fifo", 0644));
+}
+
+static bool
+is_fifo_committed(const IpbAttackTargets *targets)
+{
+    struct stat info;
+    return look(targets, "fifo", &info);
+}
+
+static int
+leave_giant(const IpbAttackTargets *targets)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    int fd = open("area/giant", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    int result = fd < 0 ? errno : errno_of(ftruncate(fd, GIANT_SIZE));
+    close(fd);
+    return result;
+}
+
+static bool
+is_giant_committed(const IpbAttackTargets *targets)
+{
+    struct stat info;
+    return look(targets, "giant", &info) && info.st_size >= GIANT_SIZE;
+}
+
+bool
+ipb_attacks_make_area(const IpbAttackTargets *targets, GError **error)
+{
+    static const char *const FILES[] = {"live",        ".bashrc",           "way/file", "kept/file",
+                                        ".git/config", ".git/hooks/sample", ".git/HEAD"};
+    g_autofree char *area = g_build_filename(targets->workspace, "area", NULL);
+    g_autofree char *file_outside = outside(targets, "file");
+    ipb_file_remove_tree(area, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(FILES); i++) {
+        g_autofree char *path = g_build_filename(area, FILES[i], NULL);
+        g_autofree char *parent = g_path_get_dirname(path);
+        if (!ipb_file_make_directories(parent, 0755, error) ||
+            !g_file_set_contents(path, "text", -1, error))
+            return false;
+    }
+    return write_text(file_outside, O_TRUNC, "text") == 0 ||
+           ipb_error_set_errno(error, errno, "cannot write %s", file_outside);
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
+
+#define STAGED "staged workspace"
 
 const IpbAttack IPB_ATTACKS[] = {
     {"files", "write a file outside of the workspace", write_outside},
@@ -661,8 +956,37 @@ const IpbAttack IPB_ATTACKS[] = {
     {"network", "connect to the host of a virtual machine", leave_virtual_machine},
     {"network", "listen to the kernel's events", listen_to_kernel},
     {"network", "send Unix datagrams", send_datagrams},
+    {STAGED, "open the directory of its layer", open_layer},
+    {STAGED, "create a file in the layer", create_in_layer},
+    {STAGED, "enter the layer through a symbolic link", enter_layer_by_link},
+    {STAGED, "change a file before the commit", change_workspace, false, is_workspace_changed,
+     true},
+    {STAGED, "commit a git hook", leave_hook, true, is_hook_committed},
+    {STAGED, "commit a program in git's config", leave_git_program, true, is_git_program_committed},
+    {STAGED, "commit a directory moved to .claude", leave_moved_directory, true,
+     is_moved_directory_committed},
+    {STAGED, "commit a bare repository", leave_repository, true, is_repository_committed},
+    {STAGED, "remove a protected file by a mark", remove_by_mark, true, is_removed_by_mark},
+    {STAGED, "hide a directory by a mark", hide_by_mark, false, is_hidden_by_mark},
+    {STAGED, "redirect a directory by a mark", redirect_by_mark, false, is_redirected_by_mark},
+    {STAGED, "write outside through a symbolic link", write_outside_by_link, false,
+     is_outside_written},
+    {STAGED, "write .bashrc through a hard link", write_by_hard_link, true,
+     is_written_by_hard_link},
+    {STAGED, "commit a setuid file", leave_setuid, false, is_setuid_committed},
+    {STAGED, "commit a FIFO", leave_fifo, false, is_fifo_committed},
+    {STAGED, "commit a sparse file of 1 TiB", leave_giant, false, is_giant_committed},
 };
-const size_t IPB_N_ATTACKS = G_N_ELEMENTS(IPB_ATTACKS);
+
+size_t
+ipb_attacks_count(bool is_staged)
+{
+    size_t n = 0;
+    while (n < G_N_ELEMENTS(IPB_ATTACKS) &&
+           (is_staged || strcmp(IPB_ATTACKS[n].section, STAGED) != 0))
+        n++;
+    return n;
+}
 
 static int
 run_apart(const IpbAttack *attack, const IpbAttackTargets *targets)
@@ -689,7 +1013,10 @@ run_apart(const IpbAttack *attack, const IpbAttackTargets *targets)
 bool
 ipb_attacks_run(const IpbAttackTargets *targets)
 {
-    for (size_t i = 0; i < IPB_N_ATTACKS; i++)
+    size_t n = ipb_attacks_count(targets->layer != NULL);
+    for (size_t i = 0; i < n; i++)
         printf("%zu %d\n", i, run_apart(&IPB_ATTACKS[i], targets));
-    return fflush(stdout) == 0;
+    bool is_left =
+        targets->layer == NULL || write_text("area/harmless", O_CREAT, IPB_ATTACK_HARMLESS) == 0;
+    return fflush(stdout) == 0 && is_left;
 }

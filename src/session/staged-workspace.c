@@ -580,3 +580,16 @@ ipb_staged_result_write(const IpbStagedResult *result, guint max_shown, IpbJsonW
         ipb_json_member_string(writer, "digest", result->digest);
     ipb_json_end_object(writer);
 }
+
+/* The layer of a session that was freed exists if it has changes. */
+char *
+ipb_staged_workspace_left_text(const char *directory, const char *owner)
+{
+    if (directory == NULL || !g_file_test(directory, G_FILE_TEST_EXISTS))
+        return NULL;
+    g_autofree char *name = g_path_get_basename(directory);
+    g_autofree char *place = g_path_get_dirname(directory);
+    return g_strdup_printf("%s has ended with changes that were not committed. They are kept in "
+                           "%s: 'ipybox changes commit %s' or 'ipybox changes discard %s'",
+                           owner, place, name, name);
+}

@@ -85,6 +85,9 @@ void ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t number);
 void ipb_staged_result_write(const IpbStagedResult *result, guint max_shown, IpbJsonWriter *writer);
 /* One change of it. @diff: may be NULL. */
 void ipb_staged_change_write(const IpbLayerChange *change, const char *diff, IpbJsonWriter *writer);
+/* For the log, when @owner ("a session") has been freed: its layer has changes, and how to commit
+ * them. NULL: it has none, or @directory is NULL. The caller frees it. */
+char *ipb_staged_workspace_left_text(const char *directory, const char *owner);
 /* "added", "changed", "removed". */
 const char *ipb_staged_kind_name(IpbChangeKind kind);
 /* "file", "directory", "link", "special". */

@@ -100,6 +100,17 @@ def test_hostile_messages(scenario) -> None:
     assert "dropped what is no message" in scenario.stderr
 
 
+def test_staged(scenario, run_ipybox, place, python) -> None:
+    """What cells have written is kept when the front end shuts the kernel down."""
+    assert run_ipybox("kernelspec", "install", "--python", python, "--staged").returncode == 0
+    assert contents(scenario("staged"), "error") == []
+    assert not (place.workspace / "aside").exists()
+    (layer,) = json.loads(run_ipybox("changes", "--json").stdout)
+    assert f"ipybox changes commit {layer['name']}" in scenario.stderr
+    assert run_ipybox("changes", "commit", "--yes", layer["name"]).returncode == 0
+    assert (place.workspace / "aside").read_text() == "x"
+
+
 def test_calls_of_tools_are_asked_about(scenario, run_ipybox) -> None:
     params = json.dumps(scripted_server.params("results"))
     done = run_ipybox("apigen", "--server-name", "fake", "--server-params", params)

@@ -60,6 +60,13 @@ class Front:
         self.manager.shutdown_kernel()
 
 
+def staged(name: str) -> Any:
+    front = Front(name)
+    outcome = front.run("open('aside', 'w').write('x')")
+    front.stop()
+    return outcome
+
+
 def cells(name: str) -> Any:
     front = Front(name)
     info = front.client.kernel_info(reply=True, timeout=TIMEOUT)["content"]
@@ -351,7 +358,7 @@ SCENARIOS = {
     scenario.__name__: scenario
     for scenario in (
         *(cells, interrupt, restart, death, flood, hostile, tools, parent, ipc),
-        *(comms, notebook),
+        *(comms, notebook, staged),
     )
 }
 

@@ -47,6 +47,28 @@ def test_all_is_held(box: Box, user: str) -> None:
     assert list((box.place.state / "ipybox").iterdir()) == []
 
 
+def test_staged(box: Box, user: str) -> None:
+    """The same attacks, and those on the layer and on what is committed. Each of these works
+    without a sandbox, so what looks for its effect on the host can find it.
+    """
+    plain = {each["attack"] for each in json.loads(run(box, user, "--json").stdout)}
+    done = run(box, user, "--staged", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    attacks = json.loads(done.stdout)
+    assert all(attack["held"] for attack in attacks), done.stdout
+    staged = [attack for attack in attacks if attack["section"] == "staged workspace"]
+    assert {attack["attack"] for attack in attacks if attack not in staged} == plain
+    assert len(staged) >= 16 and all(attack["worksWithout"] for attack in staged), staged
+    # These are done inside, and have no effect on the workspace.
+    assert {attack["attack"] for attack in attacks if attack["error"] is None} == {
+        "change a file before the commit",
+        "hide a directory by a mark",
+        "redirect a directory by a mark",
+        "commit a FIFO",
+    }
+    assert list((box.place.state / "ipybox").iterdir()) == []
+
+
 def test_table(box: Box) -> None:
     done = run(box, "root")
     assert (

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "serve/gateway/cell.h"
 #include "serve/gateway/output.h"
+#include "session/staged-workspace.h"
 
 #define MS_PER_S 1000u
 /* Of one timer, whose milliseconds are unsigned. */
@@ -748,6 +749,19 @@ open_session(IpbGatewayKernel *kernel, const IpbGatewayKernelOptions *options, G
            (!options->has_own_tools || ipb_session_allow_below(kernel->session, NULL, error));
 }
 
+/* What a staged session has left is named in the log. */
+static void
+free_session(IpbGatewayKernel *kernel)
+{
+    g_autofree char *layer =
+        kernel->session != NULL ? g_strdup(ipb_session_layer(kernel->session)) : NULL;
+    ipb_session_free(kernel->session);
+    g_autofree char *owner = g_strdup_printf("kernel %s", kernel->id);
+    g_autofree char *text = ipb_staged_workspace_left_text(layer, owner);
+    if (text != NULL && kernel->on_log != NULL)
+        kernel->on_log("warning", text, kernel->session_data);
+}
+
 IpbGatewayKernel *
 ipb_gateway_kernel_new(IpbRuntime *runtime, const IpbGatewayKernelOptions *options, GError **error)
 {
@@ -854,7 +868,7 @@ ipb_gateway_kernel_free(IpbGatewayKernel *kernel)
     if (kernel == NULL)
         return;
     kernel->is_closing = true;
-    ipb_session_free(kernel->session);
+    free_session(kernel);
     ipb_timer_free(kernel->idle_timer);
     ipb_timer_free(kernel->end_timer);
     clear_requests(kernel);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "http/gate.h"
+#include "session/staged-workspace.h"
 
 #define ID_SIZE 32
 /* Ids of sessions that have ended, which are remembered. */
@@ -116,19 +117,13 @@ report_if_closed(IpbNamedSessions *sessions)
                                         on_all_closed_timer, sessions);
 }
 
-/* The layer of a session that was freed exists if it has changes. @layer: may be NULL. */
+/* @layer: of a session that was freed; may be NULL. */
 static void
 report_layer(const IpbNamedSessions *sessions, const char *layer)
 {
-    if (layer == NULL || sessions->options.on_log == NULL ||
-        !g_file_test(layer, G_FILE_TEST_EXISTS))
-        return;
-    g_autofree char *name = g_path_get_basename(layer);
-    g_autofree char *text = g_strdup_printf(
-        "a session has ended with changes that were not committed. They are kept: 'ipybox changes "
-        "commit %s' or 'ipybox changes discard %s'",
-        name, name);
-    sessions->options.on_log("warning", text, sessions->options.data);
+    g_autofree char *text = ipb_staged_workspace_left_text(layer, "a session");
+    if (text != NULL && sessions->options.on_log != NULL)
+        sessions->options.on_log("warning", text, sessions->options.data);
 }
 
 /* From the loop: a session must not be freed in its own callback. */
