@@ -95,6 +95,8 @@ complete -c ipybox \
     -n '__ipybox_is mcp run record gateway kernel kernelspec serve changes actions' \
     -l sandbox-config -rF \
     -d 'What the sandbox allows'
+complete -c ipybox -n '__ipybox_is mcp run record serve' -l allowed-domains -x \
+    -d 'Domains that sandboxes may reach'
 complete -c ipybox -n '__ipybox_is run record kernel kernelspec' \
     -l no-sandbox -d 'Run without a sandbox'
 complete -c ipybox -n '__ipybox_is mcp' -l unsandboxed-servers \
@@ -281,6 +283,10 @@ complete -c ipybox -n '__ipybox_is serve' -l unsandboxed-kernels \
     -d 'Run kernels without sandboxes'
 complete -c ipybox -n '__ipybox_is serve' -l idle-timeout -x \
     -d 'End sessions that are silent for so many seconds'
+complete -c ipybox -n '__ipybox_is serve' -l max-lifetime -x \
+    -d 'End sessions that are so many seconds old'
+complete -c ipybox -n '__ipybox_is serve' -l lifetime-grace -x \
+    -d 'How many seconds their cells may still run'
 complete -c ipybox -n '__ipybox_is serve' -l max-sessions -x -d 'Maximum number of sessions'
 complete -c ipybox -n '__ipybox_is serve' -l max-sessions-each -x \
     -d 'Maximum number of sessions of a client'

@@ -214,6 +214,9 @@ typedef struct {
     /** Called when a call that the program keeps needs no answer any more, because its cell or its
      * session has ended. May be NULL. */
     IpyboxToolCallFunc on_tool_cancelled;
+    /** In a sandbox: domains that code may reach, beyond those of the configuration; entries as in
+     * its "allowedDomains". NULL-terminated; NULL: none. */
+    const char *const *allowed_domains;
 } IpyboxSessionOptions;
 
 /* clang-format off */
@@ -231,7 +234,7 @@ typedef struct {
         /* kernel_init_timeout_ms */ 0, /* allowed_servers */ NULL, /* on_event */ NULL,        \
         /* record */ NULL, /* undo */ 0, /* workspace_mode */ IPYBOX_WORKSPACE_LIVE,               \
         /* staging_dir */ NULL, /* application_tools */ NULL, /* on_tool_call */ NULL,             \
-        /* on_tool_cancelled */ NULL                                                               \
+        /* on_tool_cancelled */ NULL, /* allowed_domains */ NULL                                   \
     }
 /* clang-format on */
 

@@ -91,7 +91,8 @@ set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptio
         .undo = ipb_mcp_tools_undo(tools),
         .approval_timeout_ms = ipb_approval_arguments_timeout_ms(&arguments->approval),
         .is_sandboxed = arguments->kernel.is_sandboxed || arguments->kernel.is_staged ||
-                        arguments->kernel.sandbox_config != NULL,
+                        arguments->kernel.sandbox_config != NULL ||
+                        arguments->kernel.allowed_domains != NULL,
         .is_staged = arguments->kernel.is_staged,
         .staging_dir = arguments->kernel.staging_dir,
         .makes_packages = true,
@@ -99,6 +100,7 @@ set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptio
         .allows_builds = arguments->allows_builds,
         .allows_unsandboxed_servers = arguments->allows_unsandboxed_servers,
         .sandbox_config = arguments->kernel.sandbox_config,
+        .allowed_domains = (const char *const *) arguments->kernel.allowed_domains,
     };
     const IpbJson *servers = NULL;
     if (!ipb_approval_arguments_read(&arguments->approval, &session.approval,
@@ -161,6 +163,7 @@ run_mcp(int argc, char **argv)
         IPB_OPTION_LOG_LEVEL(&arguments.log_level),
         IPB_OPTION_SANDBOX(&arguments.kernel),
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, "; implies --sandbox"),
+        IPB_OPTION_ALLOWED_DOMAINS(&arguments.kernel, "; implies --sandbox"),
         IPB_OPTION_STAGED(&arguments.kernel, " until it is committed; implies --sandbox"),
         IPB_OPTION_STAGING_DIR(&arguments.kernel),
         {"servers", 0, 0, G_OPTION_ARG_FILENAME, &arguments.servers,
@@ -197,6 +200,8 @@ run_mcp(int argc, char **argv)
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else if (arguments.kernel.staging_dir != NULL && !arguments.kernel.is_staged)
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "--staging-dir needs --staged");
+    else if (!ipb_kernel_arguments_split_domains(&arguments.kernel, &error))
+        status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else if (!ipb_tool_arguments_read(&arguments.tool, arguments.kernel.is_staged, &tools, &error))
         status = ipb_cli_fail(&ipb_verb_mcp, IPB_EXIT_USAGE, "%s", error->message);
     else if (!ipb_approval_arguments_check(&arguments.approval, &error))

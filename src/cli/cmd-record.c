@@ -128,8 +128,8 @@ has_replay_option(const RecordArguments *arguments)
            run->log_level != NULL || run->timeout_s != 0 || run->seed_text != NULL ||
            run->approval.approve != NULL || run->approval.audit_log != NULL ||
            run->approval.timeout_s != 0 || kernel->workspace != NULL || kernel->python != NULL ||
-           kernel->preload != NULL || kernel->sandbox_config != NULL || kernel->record != NULL ||
-           !kernel->is_sandboxed;
+           kernel->preload != NULL || kernel->sandbox_config != NULL || kernel->domains != NULL ||
+           kernel->record != NULL || !kernel->is_sandboxed;
 }
 
 /* What is wrong with the command line, or NULL. */

@@ -5,6 +5,8 @@
  * program that started it, ends it in order. SIGHUP reads the files with tokens, rules,
  * certificates and sandboxes again.
  */
+#include <math.h>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/cli-runtime.h"
@@ -26,6 +28,7 @@
 #define DEFAULT_MAX_SESSIONS_EACH 100
 #define DEFAULT_MAX_CONNECTIONS 1000
 #define DEFAULT_IDLE_S 3600
+#define DEFAULT_GRACE_S 60
 #define DEFAULT_APPROVAL_TIMEOUT_S 600
 #define MAX_SESSIONS 10000
 #define MAX_RULES (1024 * 1024)
@@ -34,6 +37,7 @@
 /* More in one answer would keep other clients waiting. */
 #define MAX_OUTPUT_CHARS 1000000
 #define MAX_IDLE_S (30 * 24 * 60 * 60)
+#define MAX_LIFETIME_S (30 * 24 * 60 * 60)
 #define TOKEN_VARIABLE "IPYBOX_SERVE_TOKEN"
 
 typedef struct {
@@ -53,6 +57,8 @@ typedef struct {
     int max_connections;
     int pool;
     double idle_s;
+    double lifetime_s; /* 0: no limit */
+    double grace_s;
     char *log_level;
     IpbToolArguments tool;
     IpbMcpToolOptions tools; /* what `tool` says */
@@ -343,6 +349,7 @@ make_common(Command *command, GError **error)
                 .server_variables = (const char *const *) command->server_variables,
                 .allows_builds = arguments->allows_builds,
                 .sandbox_config = arguments->kernel.sandbox_config,
+                .allowed_domains = (const char *const *) arguments->kernel.allowed_domains,
                 .undo = ipb_mcp_tools_undo(&arguments->tools),
             },
         .offers_register = arguments->offers_register,
@@ -444,6 +451,8 @@ make_server(Command *command, Files *files, GError **error)
         .max_connections = (unsigned) arguments->max_connections,
         .pool_size = (unsigned) arguments->pool,
         .idle_ms = (unsigned) (arguments->idle_s * 1000),
+        .max_lifetime_ms = (int64_t) ceil(arguments->lifetime_s * 1000),
+        .lifetime_grace_ms = (int64_t) ceil(arguments->grace_s * 1000),
         .on_ready = on_ready,
         .on_log = ipb_cli_log,
         .data = command,
@@ -530,8 +539,14 @@ find_wrong(const Arguments *arguments)
         return "--pool must be a number from 0 to 1000";
     if (!(arguments->idle_s > 0 && arguments->idle_s <= MAX_IDLE_S))
         return "--idle-timeout must be a number of seconds, at most 30 days";
+    if (!(arguments->lifetime_s >= 0 && arguments->lifetime_s <= MAX_LIFETIME_S))
+        return "--max-lifetime must be a number of seconds, at most 30 days";
+    if (!(arguments->grace_s >= 0 && arguments->grace_s <= MAX_LIFETIME_S))
+        return "--lifetime-grace must be a number of seconds, at most 30 days";
     if (arguments->kernel.is_staged && !arguments->kernel.is_sandboxed)
         return "--staged needs a sandbox: it cannot be used with --unsandboxed-kernels";
+    if (arguments->kernel.domains != NULL && !arguments->kernel.is_sandboxed)
+        return "--allowed-domains is for sandboxes: it cannot be used with --unsandboxed-kernels";
     if (arguments->kernel.staging_dir != NULL && !arguments->kernel.is_staged)
         return "--staging-dir needs --staged";
     for (char **origin = arguments->listen.origins; origin != NULL && *origin != NULL; origin++)
@@ -547,6 +562,7 @@ check_arguments(Arguments *arguments, GError **error)
     if (wrong != NULL)
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID, wrong);
     return wrong == NULL && ipb_listen_arguments_check(&arguments->listen, error) &&
+           ipb_kernel_arguments_split_domains(&arguments->kernel, error) &&
            ipb_approval_arguments_check(&arguments->approval, error) &&
            ipb_tool_arguments_read(&arguments->tool, arguments->kernel.is_staged, &arguments->tools,
                                    error) &&
@@ -565,6 +581,7 @@ run_serve(int argc, char **argv)
         .max_sessions_each = DEFAULT_MAX_SESSIONS_EACH,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
         .idle_s = DEFAULT_IDLE_S,
+        .grace_s = DEFAULT_GRACE_S,
     };
     const GOptionEntry options[] = {
         IPB_OPTION_HOST(&arguments.listen, "; others need TLS or a proxy"),
@@ -592,10 +609,15 @@ run_serve(int argc, char **argv)
          &arguments.kernel.is_sandboxed, "run kernels without sandboxes; for one client only",
          NULL},
         IPB_OPTION_SANDBOX_CONFIG(&arguments.kernel, ""),
+        IPB_OPTION_ALLOWED_DOMAINS(&arguments.kernel, ""),
         IPB_OPTION_STAGED(&arguments.kernel, " until it is committed"),
         IPB_OPTION_STAGING_DIR(&arguments.kernel),
         {"idle-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.idle_s,
          "end sessions that nothing used for so long (default: 3600)", "SECONDS"},
+        {"max-lifetime", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.lifetime_s,
+         "end sessions that are so old (default: no limit)", "SECONDS"},
+        {"lifetime-grace", 0, 0, G_OPTION_ARG_DOUBLE, &arguments.grace_s,
+         "how long cells of such a session may still run (default: 60)", "SECONDS"},
         {"max-sessions", 0, 0, G_OPTION_ARG_INT, &arguments.max_sessions,
          "maximum number of sessions (default: 200)", "N"},
         {"max-sessions-each", 0, 0, G_OPTION_ARG_INT, &arguments.max_sessions_each,

@@ -8,6 +8,29 @@
 
 #define MAX_APPROVAL_TIMEOUT_S 1e9
 
+bool
+ipb_kernel_arguments_split_domains(IpbKernelArguments *arguments, GError **error)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    if (arguments->domains == NULL)
+        return true;
+    for (char **item = arguments->domains; *item != NULL; item++) {
+        g_auto(GStrv) parts = ipb_options_split(*item);
+        bool is_good = parts[0] != NULL;
+        for (char **part = parts; *part != NULL; part++) {
+            is_good = is_good && *g_strstrip(*part) != '\0';
+            g_strv_builder_add(builder, *part);
+        }
+        if (!is_good) {
+            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "--allowed-domains must be domains, separated by commas: \"%s\"", *item);
+            return false;
+        }
+    }
+    arguments->allowed_domains = g_strv_builder_end(builder);
+    return true;
+}
+
 void
 ipb_kernel_arguments_clear(IpbKernelArguments *arguments)
 {
@@ -15,6 +38,8 @@ ipb_kernel_arguments_clear(IpbKernelArguments *arguments)
     g_free(arguments->python);
     g_free(arguments->preload);
     g_free(arguments->sandbox_config);
+    g_strfreev(arguments->domains);
+    g_strfreev(arguments->allowed_domains);
     g_free(arguments->staging_dir);
     g_free(arguments->record);
 }

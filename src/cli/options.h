@@ -26,6 +26,8 @@ typedef struct {
     char *python;
     char *preload;
     char *sandbox_config;
+    char **domains;         /* each item of --allowed-domains, which may be a list */
+    char **allowed_domains; /* set by ipb_kernel_arguments_split_domains(); NULL: none */
     char *record;
     char *staging_dir;
     int is_staged;
@@ -52,11 +54,17 @@ typedef struct {
 #define IPB_OPTION_STAGING_DIR(kernel)                                                             \
     {"staging-dir", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->staging_dir,                           \
      "with --staged: where it is kept (default: the state directory)", "DIR"}
+#define IPB_OPTION_ALLOWED_DOMAINS(kernel, details)                                                \
+    {"allowed-domains", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(kernel)->domains,                       \
+     "domains that sandboxes may reach, e.g. pypi.org,*.example.com (repeatable)" details,         \
+     "DOMAINS"}
 #define IPB_OPTION_SANDBOX_CONFIG(kernel, details)                                                 \
     {"sandbox-config", 0, 0, G_OPTION_ARG_FILENAME, &(kernel)->sandbox_config,                     \
      "what sandboxes allow: ipybox-sandbox-config(5)" details, "FILE"}
 /* clang-format on */
 
+/* INVALID: --allowed-domains has an empty item. The session finds out whether each is a domain. */
+bool ipb_kernel_arguments_split_domains(IpbKernelArguments *arguments, GError **error);
 void ipb_kernel_arguments_clear(IpbKernelArguments *arguments);
 
 /* --- approvals ------------------------------------------------------------------------------ */

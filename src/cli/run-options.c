@@ -35,6 +35,8 @@ check_sandbox(const IpbRunArguments *arguments, GError **error)
     const char *problem = NULL;
     if (!kernel->is_sandboxed && kernel->sandbox_config != NULL)
         problem = "--no-sandbox and --sandbox-config cannot be used together";
+    else if (!kernel->is_sandboxed && kernel->domains != NULL)
+        problem = "--no-sandbox and --allowed-domains cannot be used together";
     else if (!kernel->is_sandboxed && kernel->is_staged)
         problem = "--staged needs a sandbox: it cannot be used with --no-sandbox";
     else if (!kernel->is_staged && kernel->staging_dir != NULL)
@@ -48,6 +50,7 @@ bool
 ipb_run_arguments_check(IpbRunArguments *arguments, GError **error)
 {
     return check_sandbox(arguments, error) &&
+           ipb_kernel_arguments_split_domains(&arguments->kernel, error) &&
            (arguments->log_level == NULL || ipb_cli_set_log_level(arguments->log_level, error)) &&
            ipb_approval_arguments_check(&arguments->approval, error) &&
            check_timeout(arguments, error) && parse_seed(arguments, error);

@@ -33,6 +33,7 @@ typedef struct {
     IPB_OPTION_PYTHON(&(run)->kernel),                                                             \
     IPB_OPTION_PRELOAD(&(run)->kernel),                                                            \
     IPB_OPTION_SANDBOX_CONFIG(&(run)->kernel, ""),                                                 \
+    IPB_OPTION_ALLOWED_DOMAINS(&(run)->kernel, ""),                                                \
     {"no-sandbox", 0, G_OPTION_FLAG_REVERSE, G_OPTION_ARG_NONE, &(run)->kernel.is_sandboxed,       \
      "run without a sandbox: the code has all your permissions", NULL},                            \
     {"seed", 0, 0, G_OPTION_ARG_STRING, &(run)->seed_text,                                         \

@@ -480,6 +480,7 @@ open_session(Run *run, const IpbRunArguments *arguments, GError **error)
         options.seed = arguments->seed;
     options.sandbox = arguments->kernel.is_sandboxed ? IPYBOX_SANDBOX_ON : IPYBOX_SANDBOX_OFF;
     options.sandbox_config = arguments->kernel.sandbox_config;
+    options.allowed_domains = (const char *const *) arguments->kernel.allowed_domains;
     if (arguments->kernel.is_staged)
         options.workspace_mode = IPYBOX_WORKSPACE_STAGED;
     options.staging_dir = arguments->kernel.staging_dir;

@@ -273,6 +273,11 @@ check_options(const IpyboxSessionOptions *options, GError **error)
                             "sandbox_config has no effect where sandbox is IPYBOX_SANDBOX_OFF");
         return false;
     }
+    if (options->sandbox == IPYBOX_SANDBOX_OFF && options->allowed_domains != NULL) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "allowed_domains has no effect where sandbox is IPYBOX_SANDBOX_OFF");
+        return false;
+    }
     return check_environment(options->kernel_env, "kernel_env", error) &&
            check_environment(options->env, "env", error);
 }
@@ -308,6 +313,7 @@ make_core(IpyboxSession *session, const IpyboxSessionOptions *options, GError **
         .has_seed = options->seed >= 0,
         .is_sandboxed = options->sandbox == IPYBOX_SANDBOX_ON,
         .sandbox_config = options->sandbox_config,
+        .allowed_domains = options->allowed_domains,
         .makes_packages = options->register_servers,
         .allows_builds = options->allow_builds,
         .working_dir = options->working_dir,

@@ -49,6 +49,7 @@ ipb_sandbox_policy_closed(void)
     policy->allow_unix_sockets = empty_list();
     policy->git_safe_directories = empty_list();
     policy->without_effect = empty_list();
+    policy->added_domains = empty_list();
     policy->allowed_domains =
         g_ptr_array_new_with_free_func((GDestroyNotify) ipb_domain_pattern_free);
     policy->denied_domains =
@@ -688,6 +689,75 @@ ipb_sandbox_policy_set_limits(IpbSandboxPolicy *policy, const char *limits, GErr
     return read_object(&reader, LIMIT_KEYS, G_N_ELEMENTS(LIMIT_KEYS), ipb_json_root(doc), "limits");
 }
 
+/* --- further domains -------------------------------------------------------------------------- */
+
+bool
+ipb_sandbox_policy_allow_domains(IpbSandboxPolicy *policy, const char *const *domains,
+                                 GError **error)
+{
+    for (const char *const *domain = domains; *domain != NULL; domain++) {
+        const char *reason = NULL;
+        IpbDomainPattern *pattern =
+            policy->allowed_domains->len < MAX_LIST
+                ? ipb_domain_pattern_parse(*domain, strlen(*domain), false, &reason)
+                : NULL;
+        if (pattern == NULL) {
+            g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "allowed domains: \"%s\" is not a domain: %s", *domain,
+                        reason != NULL ? reason : "there are too many");
+            return false;
+        }
+        g_ptr_array_add(policy->allowed_domains, pattern);
+    }
+    g_strfreev(policy->added_domains);
+    policy->added_domains = g_strdupv((char **) domains);
+    return true;
+}
+
+static void
+write_domains(IpbJsonWriter *writer, const IpbJson *listed, const char *const *domains)
+{
+    ipb_json_begin_array(writer);
+    IPB_JSON_FOREACH (item, listed)
+        ipb_json_write_value(writer, item);
+    for (; *domains != NULL; domains++)
+        ipb_json_write_string(writer, *domains);
+    ipb_json_end_array(writer);
+}
+
+static void
+write_network(IpbJsonWriter *writer, const IpbJson *network, const char *const *domains)
+{
+    ipb_json_begin_object(writer);
+    IPB_JSON_FOREACH (member, network) {
+        const char *name = ipb_json_name(member, NULL);
+        ipb_json_key(writer, name);
+        if (g_str_equal(name, "allowedDomains"))
+            write_domains(writer, member, domains);
+        else
+            ipb_json_write_value(writer, member);
+    }
+    ipb_json_end_object(writer);
+}
+
+void
+ipb_sandbox_policy_write_with_domains(IpbJsonWriter *writer, const IpbJson *document,
+                                      const char *const *domains)
+{
+    g_autoptr(IpbJsonDoc) stock =
+        ipb_json_parse(DEFAULT_POLICY, strlen(DEFAULT_POLICY), &IPB_JSON_LIMITS_SMALL, NULL);
+    ipb_json_begin_object(writer);
+    IPB_JSON_FOREACH (member, document != NULL ? document : ipb_json_root(stock)) {
+        const char *name = ipb_json_name(member, NULL);
+        ipb_json_key(writer, name);
+        if (g_str_equal(name, "network"))
+            write_network(writer, member, domains);
+        else
+            ipb_json_write_value(writer, member);
+    }
+    ipb_json_end_object(writer);
+}
+
 /* --- the rules for hosts ---------------------------------------------------------------------- */
 
 /* @port 0 asks about the name alone. Then a denial with a port does not apply, but an allowing rule
@@ -744,5 +814,6 @@ ipb_sandbox_policy_unref(IpbSandboxPolicy *policy)
     g_ptr_array_unref(policy->denied_domains);
     g_hash_table_unref(policy->ignore_violations);
     g_free(policy->origin);
+    g_strfreev(policy->added_domains);
     g_free(policy);
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "json/json.h"
+#include "json/writer.h"
 #include "sandbox/domain-pattern.h"
 #include "sandbox/limits.h"
 
@@ -45,6 +46,8 @@ typedef struct {
     char **without_effect;         /* "key: why" of accepted keys that have no effect here */
     /* The file's absolute path, or the name that the caller gave; NULL: a built-in default */
     char *origin;
+    /* Of allowed_domains, those that ipb_sandbox_policy_allow_domains() added, as written */
+    char **added_domains;
 } IpbSandboxPolicy;
 
 /* The default for kernels, as in ipybox 0.9: the workspace and IPython's directories are writable,
@@ -65,6 +68,13 @@ IpbSandboxPolicy *ipb_sandbox_policy_from_json(const IpbJson *value, const char 
 /* @limits: a JSON object like "limits" in a configuration. It replaces the limits of @policy that
  * it contains. INVALID. */
 bool ipb_sandbox_policy_set_limits(IpbSandboxPolicy *policy, const char *limits, GError **error);
+/* @domains: further entries of "network.allowedDomains", NULL-terminated. INVALID: one is none. */
+bool ipb_sandbox_policy_allow_domains(IpbSandboxPolicy *policy, const char *const *domains,
+                                      GError **error);
+/* Writes the configuration @document, or, if that is NULL, the default one, with @domains as
+ * further entries of "network.allowedDomains". */
+void ipb_sandbox_policy_write_with_domains(IpbJsonWriter *writer, const IpbJson *document,
+                                           const char *const *domains);
 IpbSandboxPolicy *ipb_sandbox_policy_ref(IpbSandboxPolicy *policy);
 void ipb_sandbox_policy_unref(IpbSandboxPolicy *policy);
 

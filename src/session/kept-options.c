@@ -63,6 +63,7 @@ ipb_kept_options_new(const IpbSessionOptions *options)
     keep_path(kept, &copy->record);
     keep_path(kept, &copy->other_record);
     keep_path(kept, &copy->sandbox_config);
+    keep_list(kept, &copy->allowed_domains);
     keep_text(kept, &copy->limits);
     keep_path(kept, &copy->staging_dir);
     copy->on_approval = NULL;

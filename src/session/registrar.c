@@ -53,8 +53,14 @@ static bool
 write_sandbox(IpbJsonWriter *writer, const IpbSandboxPolicy *policy, const char *workspace,
               GError **error)
 {
+    const char *const *domains = (const char *const *) policy->added_domains;
     if (policy->origin == NULL) {
-        ipb_json_member_bool(writer, SANDBOX, true);
+        if (*domains == NULL) {
+            ipb_json_member_bool(writer, SANDBOX, true);
+            return true;
+        }
+        ipb_json_key(writer, SANDBOX);
+        ipb_sandbox_policy_write_with_domains(writer, NULL, domains);
         return true;
     }
     size_t size;
@@ -64,7 +70,8 @@ write_sandbox(IpbJsonWriter *writer, const IpbSandboxPolicy *policy, const char 
     g_autoptr(IpbJsonDoc) document = ipb_json_parse(text, size, &IPB_JSON_LIMITS_SMALL, error);
     if (document == NULL)
         return false;
-    ipb_json_member_value(writer, SANDBOX, ipb_json_root(document));
+    ipb_json_key(writer, SANDBOX);
+    ipb_sandbox_policy_write_with_domains(writer, ipb_json_root(document), domains);
     return true;
 }
 

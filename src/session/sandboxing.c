@@ -101,7 +101,9 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
     sandboxing->policy = load_policy(options->config, options->workspace, error);
     if (sandboxing->policy == NULL ||
         (options->limits != NULL &&
-         !ipb_sandbox_policy_set_limits(sandboxing->policy, options->limits, error)))
+         !ipb_sandbox_policy_set_limits(sandboxing->policy, options->limits, error)) ||
+        (options->allowed_domains != NULL &&
+         !ipb_sandbox_policy_allow_domains(sandboxing->policy, options->allowed_domains, error)))
         g_clear_pointer(&sandboxing, ipb_sandboxing_free);
     return sandboxing;
 }

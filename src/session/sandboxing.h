@@ -19,7 +19,8 @@
 typedef struct IpbSandboxing IpbSandboxing;
 
 typedef struct {
-    const char *config; /* path; NULL: the default */
+    const char *config;                 /* path; NULL: the default */
+    const char *const *allowed_domains; /* beyond the configuration's; or NULL */
     const char *limits; /* instead of the configuration's: a JSON object as its "limits"; or NULL */
     const char *workspace;
     /* packages will be generated below mcptools of the workspace, which is made before the kernel

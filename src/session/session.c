@@ -500,6 +500,7 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
         ipb_sandboxing_new(session->loop,
                            &(IpbSandboxingOptions){
                                .config = options->sandbox_config,
+                               .allowed_domains = options->allowed_domains,
                                .limits = options->limits,
                                .workspace = session->workspace,
                                .makes_packages = options->makes_packages,

@@ -100,6 +100,8 @@ typedef struct {
     /* path of what sandboxes allow, ipybox-sandbox-config(5); NULL: the default. A file that does
      * not exist is an error */
     const char *sandbox_config;
+    /* in a sandbox: domains that may be reached, beyond those of its configuration; NULL: none */
+    const char *const *allowed_domains;
     /* of a sandbox, instead of its configuration's: a JSON object as "limits" there; NULL: none */
     const char *limits;
     /* Each shell escape (`!cmd`, `%%bash`) is a call of the tool "shell" or "shell_magic" of the

@@ -331,13 +331,9 @@ def domains(checks: Checks, engine: Engine) -> None:
             )
             assert text.startswith(answer), f"{name}: {text}"
         assert "not sandboxed" not in server.stderr(), server.stderr()
-    for value, arguments in (
-        (allowed, ["--sandbox-config=x"]),
-        ('IPYBOX_ALLOWED_DOMAINS=a"b', []),
-    ):
-        run = ["run", "--rm", "--network=none", "-e", value, IMAGE, *arguments]
-        status, _, errors = engine.call(*run)
-        assert status == 2 and "IPYBOX_ALLOWED_DOMAINS" in errors, f"{status}: {errors}"
+    run = ["run", "--rm", "--network=none", "-e", 'IPYBOX_ALLOWED_DOMAINS=a"b', IMAGE]
+    status, _, errors = engine.call(*run)
+    assert status == 2 and "IPYBOX_ALLOWED_DOMAINS" in errors, f"{status}: {errors}"
 
 
 READ_ONLY = ["--read-only", "--tmpfs=/tmp", "--tmpfs=/home/ipybox:mode=1777"]

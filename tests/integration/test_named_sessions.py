@@ -255,3 +255,76 @@ def test_question_after_the_client_left(serve, workspace):
     waiting = Background(lambda: tool(other, "get_cell_result", session_id=id))
     go.wait()
     assert "not connected any more" in text(waiting.result())
+
+
+# --- the maximum lifetime -------------------------------------------------------------------------
+
+EXPIRED = "ended, because it reached the maximum lifetime of 0.3 s"
+
+
+def test_old_sessions_end(ipybox, place):
+    """Use does not extend it. The next call with the id says so."""
+    with Serve(ipybox, place, "--max-lifetime=0.3") as server:
+        client = server.client()
+        result = tool(client, "execute_ipython_cell", code="1", session_id="new")
+        id = session_of(result)
+        while not (result := tool(client, "list_variables", session_id=id))["isError"]:
+            pass
+        assert f"the session {EXPIRED}; its variables are gone" in text(result)
+
+
+def test_the_default_session_ends(ipybox, place):
+    """The next cell, which names no session, begins another one, and says so once."""
+    with Serve(ipybox, place, "--max-lifetime=0.3") as server:
+        client = server.client()
+        client.cell("x = 1")
+        while "is not defined" not in (found := client.cell("x")):
+            assert EXPIRED not in found
+        assert f"[ipybox] the previous session {EXPIRED}; its variables are gone" in found
+        assert client.cell("2") in ("2", f"2\n\n[ipybox] the previous session {EXPIRED}; "
+                                         "its variables are gone")
+
+
+def test_a_cell_ends_before_its_old_session(ipybox, place, workspace):
+    """It has time to end, no further one begins, and then the session ends."""
+    begun, go = Meeting(workspace / "begun"), Meeting(workspace / "go")
+    with Serve(ipybox, place, "--max-lifetime=1") as server:
+        client = server.client()
+        id = session_of(tool(client, "execute_ipython_cell", code="n = 6", session_id="new"))
+        code = f"{begun.code}\n{go.code}\nn * 7"
+        running = Background(
+            lambda: tool(client, "execute_ipython_cell", code=code, session_id=id)
+        )
+        begun.wait()
+        other = server.client()
+        while not any(s["is_ending"] for s in sessions(other) if s["session_id"] == id):
+            pass
+        refused = tool(other, "execute_ipython_cell", code="0", session_id=id)
+        assert "ends with the cell that still runs" in text(refused)
+        go.wait()
+        assert text(running.result()) == "42"
+        while id in {s["session_id"] for s in sessions(other)}:
+            pass
+        ended = tool(other, "execute_ipython_cell", code="0", session_id=id)
+        assert "reached the maximum lifetime of 1 s; its variables are gone" in text(ended)
+
+
+def test_a_cell_without_an_end(ipybox, place):
+    """After the grace period it ends with its session, and its answer says why."""
+    with Serve(ipybox, place, "--max-lifetime=0.3", "--lifetime-grace=0.3") as server:
+        client = server.client()
+        found = client.cell("print('before', flush=True)\nimport time; time.sleep(1000)")
+        assert f"the session {EXPIRED}, while the cell ran" in found
+        assert found.endswith("Output before the error:\n\nbefore")
+
+
+def test_a_branch_is_as_old_as_its_forerunner(ipybox, place):
+    options = ["--max-lifetime=3600", "--tools=execute_ipython_cell,list_sessions,branch"]
+    with Serve(ipybox, place, *options) as server:
+        client = server.client()
+        id = session_of(tool(client, "execute_ipython_cell", code="x = 1", session_id="new"))
+        while not any(s["age_seconds"] > 0 for s in sessions(client) if s["session_id"] == id):
+            pass
+        branch = tool(client, "branch", session_id=id)["structuredContent"]["session_id"]
+        (found,) = (s for s in sessions(client) if s["session_id"] == branch)
+        assert found["age_seconds"] > 0

@@ -693,6 +693,8 @@ new_principal(IpbMcpHttpServer *server, const char *name, const IpbMcpServiceOpt
     service.max_sessions = server->options.max_sessions_each;
     service.budget = &server->session_budget;
     service.idle_ms = server->options.idle_ms;
+    service.max_lifetime_ms = server->options.max_lifetime_ms;
+    service.lifetime_grace_ms = server->options.lifetime_grace_ms;
     service.pool = server->pool;
     service.pool_owner = server->n_principals;
     *principal = (Principal){

@@ -38,6 +38,9 @@ typedef struct {
     unsigned pool_size;
     /* A session ends if its client sends nothing for so long and waits for nothing. */
     unsigned idle_ms;
+    /* The maximum age of a Python session; 0: none */
+    int64_t max_lifetime_ms;
+    int64_t lifetime_grace_ms;
     /* The first kernel runs (@why NULL), or could not be started. Once. */
     void (*on_ready)(const GError *why, void *data);
     /* May be NULL. */

@@ -44,6 +44,8 @@ struct IpbMcpConnection {
     IpbNamedSession *session;
     /* Its cells are held, because the client does not read. */
     IpbNamedSession *held;
+    /* How the last default session ended, if it was by its age: for the next one; or NULL */
+    char *expiry;
     bool is_leaving;
     void (*on_end)(const GError *why, void *data);
     void *data;
@@ -175,6 +177,27 @@ on_late_event(const IpbEvent *event, void *data)
         ipb_late_log_add(connection->late_log, event);
 }
 
+static void
+keep_expiry(IpbMcpConnection *connection, const IpbNamedSession *session)
+{
+    g_free(connection->expiry);
+    connection->expiry = g_strdup(session->expiry);
+}
+
+/* The client did not name the session that has ended, so no error says so. */
+static void
+report_expiry(IpbMcpConnection *connection, const IpbNamedSession *session)
+{
+    g_autofree char *expiry = g_steal_pointer(&connection->expiry);
+    if (expiry == NULL)
+        return;
+    g_autoptr(GPtrArray) notices = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(
+        notices,
+        g_strdup_printf("[ipybox] the previous session %s; its variables are gone", expiry));
+    ipb_session_keep_notices(session->session, notices);
+}
+
 /* Without a handshake there is no default: each call that names no session gets a new one. */
 static IpbNamedSession *
 get_default(void *data, GError **error)
@@ -183,6 +206,9 @@ get_default(void *data, GError **error)
     IpbNamedSession *session = ipb_named_sessions_add(connection->shared->sessions, error);
     if (session == NULL || connection->is_stateless)
         return session;
+    if (connection->session != NULL)
+        keep_expiry(connection, connection->session);
+    report_expiry(connection, session);
     connection->session = session;
     ipb_named_session_attach(session, connection->server, on_late_event, connection);
     ipb_mcp_tools_set_default(connection->tools, session);
@@ -196,6 +222,7 @@ ipb_mcp_connection_forget(IpbMcpConnection *connection, const IpbNamedSession *s
         connection->held = NULL;
     if (connection->session != session)
         return;
+    keep_expiry(connection, session);
     connection->session = NULL;
     ipb_mcp_tools_set_default(connection->tools, NULL);
 }
@@ -281,6 +308,7 @@ ipb_mcp_connection_free(IpbMcpConnection *connection, unsigned flush_ms)
         return;
     ipb_mcp_connection_detach(connection);
     ipb_mcp_tools_free(connection->tools);
+    g_free(connection->expiry);
     ipb_late_log_free(connection->late_log);
     ipb_mcp_server_free(connection->server, flush_ms);
     g_free(connection);

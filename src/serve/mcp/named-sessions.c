@@ -89,13 +89,16 @@ static void
 free_session(void *data)
 {
     IpbNamedSession *session = data;
+    session->is_closing = true;
     ipb_timer_free(session->timer);
+    ipb_timer_free(session->lifetime_timer);
     ipb_elicitation_free(session->elicitation);
     ipb_session_free(session->session);
     g_queue_clear(&session->installs);
     g_clear_pointer(&session->results, ipb_cell_results_free);
     g_ptr_array_unref(session->calls); /* answers requests in flight */
     g_free(session->id);
+    g_free(session->expiry);
     if (session->branching != NULL)
         session->free_branching(session->branching);
     g_free(session);
@@ -177,6 +180,7 @@ ipb_named_session_close(IpbNamedSession *session, const char *why)
     session->is_closing = true;
     remember(sessions, session, why);
     g_clear_pointer(&session->timer, ipb_timer_free);
+    g_clear_pointer(&session->lifetime_timer, ipb_timer_free);
     guint index;
     if (g_ptr_array_find(sessions->sessions, session, &index)) {
         g_ptr_array_steal_index(sessions->sessions, index);
@@ -227,6 +231,68 @@ ipb_named_session_touch(IpbNamedSession *session)
     session->used_at = g_get_monotonic_time();
 }
 
+/* --- old sessions ----------------------------------------------------------------------------- */
+
+static void
+close_expired(void *data)
+{
+    IpbNamedSession *session = data;
+    ipb_named_session_close(session, session->expiry);
+}
+
+static void
+on_lifetime_timer(void *data)
+{
+    IpbNamedSession *session = data;
+    const IpbNamedSessionsOptions *options = &session->table->options;
+    g_clear_pointer(&session->lifetime_timer, ipb_timer_free);
+    session->expiry = g_strdup_printf("ended, because it reached the maximum lifetime of %.9g s",
+                                      options->max_lifetime_ms / 1000.0);
+    if (session->calls->len == 0)
+        close_expired(session);
+    else
+        session->lifetime_timer =
+            ipb_timer_new(ipb_runtime_loop(options->runtime), (unsigned) options->lifetime_grace_ms,
+                          close_expired, session);
+}
+
+static void
+set_lifetime_timer(IpbNamedSession *session)
+{
+    const IpbNamedSessionsOptions *options = &session->table->options;
+    if (options->max_lifetime_ms == 0)
+        return;
+    int64_t age_ms = (g_get_monotonic_time() - session->born_at) / 1000;
+    session->lifetime_timer = ipb_timer_new(ipb_runtime_loop(options->runtime),
+                                            (unsigned) MAX(options->max_lifetime_ms - age_ms, 0),
+                                            on_lifetime_timer, session);
+}
+
+static void
+on_last_call_timer(void *data)
+{
+    IpbNamedSession *session = data;
+    g_clear_pointer(&session->timer, ipb_timer_free);
+    if (session->calls->len == 0)
+        close_expired(session);
+}
+
+/* From the loop: the call is still in the array, and its session in a callback. */
+static void
+free_call(void *data)
+{
+    IpbServedCall *call = data;
+    IpbNamedSession *session = call->named;
+    ipb_served_call_free(call);
+    if (session == NULL || session->expiry == NULL || session->is_closing)
+        return;
+    ipb_timer_free(session->timer);
+    session->timer = ipb_timer_new(ipb_runtime_loop(session->table->options.runtime), 0,
+                                   on_last_call_timer, session);
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
 /* The session that was not used for the longest time and that no connected client has. */
 static IpbNamedSession *
 find_idlest(const IpbNamedSessions *sessions)
@@ -239,8 +305,6 @@ find_idlest(const IpbNamedSessions *sessions)
     }
     return idlest;
 }
-
-/* --- the table -------------------------------------------------------------------------------- */
 
 IpbNamedSessions *
 ipb_named_sessions_new(const IpbNamedSessionsOptions *options)
@@ -307,9 +371,10 @@ make_session(IpbNamedSessions *sessions, GError **error)
     IpbNamedSession *session = g_new0(IpbNamedSession, 1);
     session->table = sessions;
     session->id = g_strndup(id, ID_SIZE);
-    session->calls = g_ptr_array_new_with_free_func((GDestroyNotify) ipb_served_call_free);
+    session->calls = g_ptr_array_new_with_free_func(free_call);
     g_queue_init(&session->installs);
     ipb_named_session_touch(session);
+    session->born_at = session->used_at;
     return session;
 }
 
@@ -329,6 +394,7 @@ add_session(IpbNamedSessions *sessions, IpbNamedSession *session, GError **error
     sessions->options.budget->n++;
     g_ptr_array_add(sessions->sessions, session);
     set_idle_timer(session, sessions->options.idle_ms * INT64_C(1000));
+    set_lifetime_timer(session);
     return session;
 }
 
@@ -366,6 +432,7 @@ ipb_named_sessions_branch(IpbNamedSessions *sessions, const IpbNamedSession *for
     };
     session->session = ipb_session_fork(forerunner->session, &options, func, data, error);
     session->n_cells = forerunner->n_cells;
+    session->born_at = forerunner->born_at;
     return add_session(sessions, session, error);
 }
 

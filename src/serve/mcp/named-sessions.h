@@ -10,6 +10,9 @@
  * such session ends when there are too many. Ids of sessions that ended are remembered for a while,
  * so that the next call says why.
  *
+ * There may be a maximum lifetime, which no use extends. A session with calls when it is reached
+ * ends with the last of them, or after a grace period.
+ *
  * Ownership: the table owns the sessions.
  */
 #pragma once
@@ -37,6 +40,10 @@ typedef struct {
     IpbSessionBudget *budget;
     /* 0: sessions do not end by themselves */
     unsigned idle_ms;
+    /* The maximum age of a session; a branch is as old as its forerunner. 0: none */
+    int64_t max_lifetime_ms;
+    /* What calls may take beyond it; with max_lifetime_ms */
+    int64_t lifetime_grace_ms;
     /* A new session, before it is used. False with @error: it cannot be. */
     bool (*on_new)(IpbNamedSession *session, void *data, GError **error);
     /* Nothing of the session is left; it is freed next. */
@@ -69,6 +76,11 @@ struct IpbNamedSession {
     unsigned n_cells;
     int64_t used_at; /* µs of monotonic time */
     IpbTimer *timer;
+    int64_t born_at; /* likewise */
+    IpbTimer *lifetime_timer;
+    /* It has reached the maximum lifetime, and ends with its calls: it takes no further cell. A
+     * clause for people; NULL: it has not */
+    char *expiry;
     bool is_closing;
     /* Of its branching, freed with it; or NULL */
     void *branching;

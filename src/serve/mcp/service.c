@@ -295,6 +295,8 @@ ipb_mcp_service_new(IpbRuntime *runtime, const IpbMcpServiceOptions *options)
         .max = max_sessions,
         .budget = options->budget != NULL ? options->budget : &service->own_budget,
         .idle_ms = options->idle_ms,
+        .max_lifetime_ms = options->max_lifetime_ms,
+        .lifetime_grace_ms = options->lifetime_grace_ms,
         .on_new = on_new_session,
         .on_closed = on_session_closed,
         .on_log = options->on_log,

@@ -36,6 +36,9 @@ typedef struct {
     IpbSessionBudget *budget;
     /* Sessions that no connected client has end after this time; 0: never. */
     unsigned idle_ms;
+    /* The maximum age of a session; 0: none */
+    int64_t max_lifetime_ms;
+    int64_t lifetime_grace_ms;
     /* Lives as long as the service. NULL: none */
     const IpbMcpExtension *extension;
     /* May be NULL. */

@@ -14,6 +14,12 @@ idle_seconds(const IpbNamedSession *session)
                : (g_get_monotonic_time() - session->used_at) / (int64_t) G_USEC_PER_SEC;
 }
 
+static int64_t
+age_seconds(const IpbNamedSession *session)
+{
+    return (g_get_monotonic_time() - session->born_at) / (int64_t) G_USEC_PER_SEC;
+}
+
 static void
 list_session(const IpbServedCall *call, IpbNamedSession *session, GString *text,
              IpbJsonWriter *writer)
@@ -25,15 +31,18 @@ list_session(const IpbServedCall *call, IpbNamedSession *session, GString *text,
     g_string_append_printf(text, "%s%s: %u cells, ", session->id,
                            is_default ? " (of this connection)" : "", session->n_cells);
     if (is_running)
-        g_string_append(text, "running\n");
+        g_string_append_printf(text, "running%s\n",
+                               session->expiry != NULL ? ", ends after that" : "");
     else
         g_string_append_printf(text, "idle for %" G_GINT64_FORMAT " s\n", idle_s);
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "session_id", session->id);
     ipb_json_member_bool(writer, "is_default", is_default);
     ipb_json_member_bool(writer, "is_running", is_running);
+    ipb_json_member_bool(writer, "is_ending", session->expiry != NULL);
     ipb_json_member_int(writer, "cells", session->n_cells);
     ipb_json_member_int(writer, "idle_seconds", idle_s);
+    ipb_json_member_int(writer, "age_seconds", age_seconds(session));
     ipb_json_end_object(writer);
 }
 

@@ -114,7 +114,11 @@ finish_cell(IpbServedCall *call, const IpbEvent *event)
     if (is_error) {
         const char *error = ipb_cell_text_error(call->text);
         const char *reason = event->text != NULL ? event->text : error != NULL ? error : "";
-        g_string_append_printf(text, IPB_TOOL_ERROR_PREFIX "execute_ipython_cell: %s", reason);
+        g_string_append_printf(text, IPB_TOOL_ERROR_PREFIX "execute_ipython_cell: ");
+        if (call->named->is_closing && call->named->expiry != NULL)
+            g_string_append_printf(text,
+                                   "the session %s, while the cell ran: ", call->named->expiry);
+        g_string_append(text, reason);
         if (output->len > 0)
             g_string_append(text, "\n\nOutput before the error:\n\n");
     }
@@ -219,6 +223,12 @@ call_execute(IpbServedCall *call, const IpbJson *arguments)
     if (!read_number(arguments, "max_output_chars", DEFAULT_MAX_OUTPUT_CHARS, &max_chars) ||
         max_chars < 0 || max_chars > INT32_MAX || max_chars != floor(max_chars)) {
         ipb_served_call_refuse(call, "max_output_chars", "an integer from 0 to 2147483647");
+        return;
+    }
+    if (call->named->expiry != NULL) {
+        ipb_served_call_fail(call, "the session has reached its maximum lifetime, and ends with "
+                                   "the cell that still runs. Use session_id \"new\" to start "
+                                   "another one");
         return;
     }
     call->max_output_chars = call->max_output_chars > 0
