@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import harness
 import pytest
@@ -54,6 +55,25 @@ from gentools.maths.total import run
 run([1, 2, 3])
 """
 
+# In the place of Docker: the container has the same files as this machine. scripts/check-image
+# starts real containers in the same way.
+DOCKER = f"""\
+#!/bin/sh
+case "$*" in
+"image inspect ipybox") exit ;;
+"run -i --rm --pull=never -v $PWD:/app/workspace ipybox"*)
+    shift 7
+    exec {harness.ROOT}/docker/entrypoint "$@" ;;
+esac
+echo "docker: $*" >&2
+exit 1
+"""
+
+
+def write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
 
 class Plugin:
     """Claude Code with a plugin of our marketplace, in a home of its own."""
@@ -63,6 +83,7 @@ class Plugin:
         programs = place.home / "programs"
         programs.mkdir()
         (programs / "ipybox").symlink_to(ipybox)
+        write_program(programs / "docker", DOCKER)
         place.environ |= {
             "PATH": f"{programs}:{place.environ['PATH']}",
             "ANTHROPIC_API_KEY": "none",
@@ -157,7 +178,7 @@ def test_a_code_action_from_start_to_end(plugin, place):
 
 @pytest.mark.parametrize("name", [name for name in PLUGINS if name != "ipybox"])
 def test_the_plugins_of_ipybox_0_9(plugin, place, name):
-    """Their names work, with the skill and the server. One has a sandbox."""
+    """Their names work, with the skill and the server. One has a sandbox, one a container."""
     plugin.install(name)
     (place.workspace / ".env").write_text("KERNEL_ENV_REGION=north\n")
     outside = place.home / "outside"
@@ -170,7 +191,8 @@ def test_the_plugins_of_ipybox_0_9(plugin, place, name):
     )
     assert "Prefer, in this order" in sent
     assert results[0] == "'north'"
-    assert outside.exists() == (name == "codeact-default"), results
+    # A container has other files, but not this stand-in for it.
+    assert outside.exists() == (name != "codeact-sandbox"), results
 
 
 def test_files_of_the_workspace(plugin, place):
@@ -198,3 +220,42 @@ def test_files_of_the_workspace(plugin, place):
     place.environ["PATH"] = "/usr/bin:/bin"
     missing = start()
     assert missing.returncode == 127 and "not in PATH" in missing.stderr
+
+
+def test_rules_apply_in_a_container(plugin, place):
+    """Rules of the workspace are named by their path in the container. A wrong file is an error."""
+    rules = place.workspace / ".claude/plugins/ipybox/rules.json"
+    rules.parent.mkdir(parents=True)
+    rules.write_text('{"rules": []}')
+
+    def start() -> subprocess.CompletedProcess[str]:
+        server = harness.ROOT / "plugin/skills/codeact/bin/container"
+        return harness.run(["sh", str(server)], place, stdin="", timeout=60)
+
+    assert start().returncode == 0
+    rules.write_text("{")
+    refused = start()
+    assert refused.returncode != 0 and "rules.json" in refused.stderr
+    rules.unlink()
+    rules.symlink_to("nowhere")
+    refused = start()
+    assert refused.returncode != 0 and "rules.json" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("docker", "status", "said"),
+    [
+        ("#!/bin/sh\necho 'no such image' >&2; exit 1\n", 1, "./docker-build.sh"),
+        (None, 127, "not in PATH"),
+    ],
+)
+def test_a_container_needs_docker_and_the_image(place, docker, status, said):
+    programs = place.home / "programs"
+    programs.mkdir()
+    if docker is not None:
+        write_program(programs / "docker", docker)
+    server = harness.ROOT / "plugin/skills/codeact/bin/container"
+    place.environ["PATH"] = str(programs)
+    done = harness.run(["/bin/sh", str(server)], place, stdin="", timeout=60)
+    assert done.returncode == status and said in done.stderr and done.stdout == ""
+    assert docker is None or "no such image" in done.stderr

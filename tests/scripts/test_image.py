@@ -7,6 +7,7 @@ import ctypes.util
 import fnmatch
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -165,3 +166,60 @@ def test_entrypoint_takes_one_configuration(entrypoint):
 def test_entrypoint_needs_a_home(entrypoint, tmp_path):
     done = entrypoint(domains="pypi.org", home=tmp_path / "missing")
     assert done.returncode == 2 and not done.stdout and "must be writable" in done.stderr
+
+
+@pytest.fixture
+def build_script(tmp_path: Path):
+    """Runs docker-build.sh in a clone with stand-ins that print what they are called with."""
+    programs, clone = tmp_path / "programs", tmp_path / "clone"
+    programs.mkdir()
+    (clone / "dist").mkdir(parents=True)
+    shutil.copy(ROOT / "docker-build.sh", clone)
+    for name in ("docker", "make", "apt-get"):
+        (programs / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        (programs / name).chmod(0o755)
+    for name in ("dirname", "ls"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+
+    def run(*arguments: str, uid: int = 1234, **environ: str) -> subprocess.CompletedProcess[str]:
+        (programs / "id").write_text(f"#!/bin/sh\necho {uid}\n")
+        (programs / "id").chmod(0o755)
+        return subprocess.run(
+            ["/bin/sh", clone / "docker-build.sh", *arguments],
+            env={"PATH": str(programs), **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_build_script_uses_the_wheel(build_script, tmp_path):
+    (tmp_path / "clone/dist/ipybox-1.0.0-py3-none-any.whl").touch()
+    (line,) = build_script("--build-arg", "PACKAGES=numpy").stdout.splitlines()
+    assert line == (
+        "docker build --tag ipybox --build-arg UID=1234 --build-arg GID=1234"
+        " --file docker/Dockerfile --build-arg PACKAGES=numpy ."
+    )
+
+
+def test_build_script_makes_the_wheel(build_script, tmp_path):
+    assert build_script().stdout.splitlines()[0] == "make wheel"
+    (tmp_path / "programs/apt-get").unlink()
+    done = build_script()
+    assert done.returncode == 1 and not done.stdout and "_aarch64.whl" in done.stderr
+
+
+def test_build_script_gives_root_an_ordinary_user(build_script, tmp_path):
+    (tmp_path / "clone/dist/ipybox-1.0.0-py3-none-any.whl").touch()
+    done = build_script(uid=0)
+    assert "UID=1000" in done.stdout and "you are root" in done.stderr
+    done = build_script(uid=0, SUDO_UID="7", SUDO_GID="8")
+    assert "UID=7 --build-arg GID=8" in done.stdout and not done.stderr
+
+
+def test_build_script_needs_docker(build_script, tmp_path):
+    (tmp_path / "programs/docker").unlink()
+    done = build_script()
+    assert done.returncode == 127 and "docker is not in PATH" in done.stderr
