@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import statistics
 import sys
@@ -24,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import result_files
 from contenders import ROOT
 from processes import memory_mb
 
@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--cycles", type=int, default=0, help="checkpoints and restores to count")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="default: build")
     parser.add_argument("--python", type=Path, default=ROOT / ".venv/bin/python")
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    result_files.add_options(parser)
     options = parser.parse_args()
     options.sizes = SIZES_MB
     if options.quick:
@@ -197,8 +197,7 @@ def main() -> None:
     rows = asyncio.run(measure(options))
     for title, figures in rows.items():
         print(f"{title:14}", *(f"{name} {value:,.1f}" for name, value in figures.items()), sep="  ")
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    result_files.write(options, "branches-sandbox" if options.sandbox else "branches", rows)
 
 
 if __name__ == "__main__":

@@ -11,18 +11,17 @@ benchmarks/README.md says what each row means.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import result_files
 from contenders import (
     ORIGINAL,
     OURS,
@@ -204,10 +203,8 @@ def machine() -> str:
     return f"{cpus} CPUs, {platform.system()} {release}, Python {platform.python_version()}"
 
 
-def as_json(run: Run) -> dict[str, Any]:
+def as_figures(run: Run) -> dict[str, Any]:
     return {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": machine(),
         "plan": vars(run.plan),
         "problems": run.problems,
         "rows": [
@@ -253,7 +250,7 @@ def parse_options() -> argparse.Namespace:
         help="install the original into .cache/bench if needed",
     )
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="also write every sample to FILE")
+    result_files.add_options(parser)
     parser.add_argument(
         "--log", metavar="FILE", type=Path, help="append what the programs write to stderr to FILE"
     )
@@ -305,8 +302,7 @@ def main() -> int:
     print_table(table(run), options.markdown)
     for problem in run.problems:
         print(f"not measured: {problem}", file=sys.stderr)
-    if options.json:
-        options.json.write_text(json.dumps(as_json(run), indent=1) + "\n")
+    result_files.write(options, "compare", as_figures(run))
     return 1 if run.problems else 0
 
 

@@ -22,6 +22,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import result_files
+
 ROOT = Path(__file__).resolve().parents[1]
 IPYBOX = ROOT / "build/ipybox"
 # Has ipykernel and jupyter_client; `make check` and scripts/test-setup make it.
@@ -134,7 +136,8 @@ class Kernel:
         self._manager.shutdown_kernel(now=True)
 
 
-def measure(cells: int, directory: Path) -> None:
+def measure(cells: int, directory: Path) -> dict[str, dict[str, float]]:
+    """Milliseconds by kernel."""
     install(directory)
     kernels = []
     try:
@@ -149,6 +152,18 @@ def measure(cells: int, directory: Path) -> None:
     finally:
         for kernel in kernels:
             kernel.close()
+    print_table(kernels)
+    return {
+        name: {
+            "first_cell_ms": kernel.start_s * 1e3,
+            "zeromq_ms": statistics.median(kernel.cells) * 1e3,
+            "jupyter_client_ms": statistics.median(kernel.client_cells) * 1e3,
+        }
+        for name, kernel in zip(KERNELS, kernels, strict=True)
+    }
+
+
+def print_table(kernels: list[Kernel]) -> None:
     print("| | start and first cell | cell `1`, ZeroMQ | | cell `1`, jupyter_client | |")
     print("|---|---|---|---|---|---|")
     for name, kernel in zip(KERNELS, kernels, strict=True):
@@ -166,6 +181,7 @@ def measure(cells: int, directory: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cells", type=int, default=500, help="cells of each kernel (500)")
+    result_files.add_options(parser)
     options = parser.parse_args()
     for path in (IPYBOX, PYTHON):
         if not path.exists():
@@ -175,7 +191,7 @@ def main() -> int:
     # Not below /tmp, of which each sandbox has its own.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
         os.environ["JUPYTER_PATH"] = directory
-        measure(options.cells, Path(directory))
+        result_files.write(options, "jupyter", measure(options.cells, Path(directory)))
     return 0
 
 

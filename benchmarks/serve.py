@@ -9,9 +9,7 @@ affects all. benchmarks/README.md says what each row means.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -20,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import result_files
 from mcp_http import Access, HttpSession, ServeProcess, percentile
 from processes import BenchmarkError, McpProcess, memory_mb
 
@@ -188,7 +187,7 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="default: build")
     parser.add_argument("--python", type=Path, default=ROOT / ".venv/bin/python")
     parser.add_argument("--idle", type=int, default=KINDS["idle"], help="idle connections")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures here")
+    result_files.add_options(parser)
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -217,9 +216,7 @@ def main() -> int:
         print(f"serve: {problem}", file=sys.stderr)
         return 1
     figures = report(bench, memory)
-    if options.json:
-        machine = {"kernel": platform.release(), "processors": os.cpu_count()}
-        options.json.write_text(json.dumps({**machine, "idle": idle, "rows": figures}, indent=1))
+    result_files.write(options, "serve", {"idle": idle, "rows": figures})
     return 0
 
 

@@ -4,6 +4,8 @@
 In Markdown a block is fenced. Its first word names its kind, and HTML comments right before it are
 its marks, such as `<!-- not run: needs a token of GitHub -->`.
 
+An image with the mark `<!-- picture: PATTERN -->` is a block of the kind `picture`, too.
+
 In a manual page the marks are comments of scdoc (`; not run: …`), and the text shows the kind. In a
 header, blocks are between @code{.c} and @endcode. CONTRIBUTING.md says what the kinds and marks
 mean.
@@ -15,11 +17,13 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-KINDS = {"console", "sh", "json", "toml", "python", "c", "text"}
-MARKS = {"not run", "file", "excerpt of", "before", "output", "status", "kind"}
+KINDS = {"console", "sh", "json", "toml", "python", "c", "text", "picture"}
+MARKS = {"not run", "file", "excerpt of", "before", "output", "status", "kind", "picture"}
 
 MARK_MARKDOWN = re.compile(r"\s*<!--\s*([a-z ]+?)\s*(?::\s*(.*?))?\s*-->\s*$")
 MARK_MANUAL = re.compile(r"; ([a-z ]+?)(?:: (.*))?$")
+# The alternative text may have several lines.
+IMAGE = re.compile(r"!\[[^]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"(\s*)```(.*)$")
 CODE = re.compile(r"@code\{\.(\w+)\}\n(.*?)@endcode", re.DOTALL)
 
@@ -76,7 +80,8 @@ def fenced(document: str, source: str, *, manual: bool = False) -> list[Block]:
     marks: list[tuple[str, str]] = []
     lines: list[str] | None = None
     start, indent, kind = 0, "", ""
-    for number, line in enumerate(source.splitlines(), start=1):
+    all_lines = source.splitlines()
+    for number, line in enumerate(all_lines, start=1):
         fence = FENCE.match(line)
         if lines is not None:
             if not fence:
@@ -93,6 +98,11 @@ def fenced(document: str, source: str, *, manual: bool = False) -> list[Block]:
         elif mark := (MARK_MANUAL if manual else MARK_MARKDOWN).match(line):
             marks.append((mark[1], mark[2] or ""))
         elif line.strip():
+            if any(name == "picture" for name, _ in marks):
+                image = IMAGE.match("\n".join(all_lines[number - 1 :]))
+                if not image:
+                    raise BadBlock(f"{document}:{number}: this is not an image")
+                blocks.append(make_block(document, number, "picture", image[1], marks))
             marks = []
     if lines is not None:
         raise BadBlock(f"{document}:{start}: the block has no end")

@@ -15,6 +15,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import docs_pictures
 import harness
 from docs_blocks import BadBlock, Block
 from docs_program import CExamples
@@ -257,6 +258,19 @@ class Runner:
             raise BadBlock(f"ipybox {shlex.join(arguments)} does not serve: {error!r}") from None
         if printed != "42":
             raise BadBlock(f"a cell printed {printed!r}")
+
+    def run_picture(self, block: Block) -> None:
+        """The document shows the picture that its blocks have made, which is removed then."""
+        made = list(self.file(".").glob(block.marks["picture"]))
+        if len(made) != 1:
+            raise BadBlock(f"there is not one {block.marks['picture']}, but {len(made)}")
+        self.use_picture(block, made[0])
+        made[0].unlink()
+
+    def use_picture(self, block: Block, made: Path) -> None:
+        shown = (harness.ROOT / block.document).parent / block.text
+        if problem := docs_pictures.difference(shown, made):
+            raise BadBlock(f"{block.text}: {problem}")
 
     def check_excerpt(self, block: Block) -> None:
         """The block is a part of a file: all its lines, in order.

@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.append(str(SCRIPTS))  # for what programs share
 
 
 @pytest.fixture(scope="session")

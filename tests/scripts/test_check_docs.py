@@ -41,6 +41,16 @@ def test_finds_documents_that_the_index_lacks(tmp_path):
     assert (done.returncode, done.stdout) == (1, "docs/README.md does not name docs/how-to/b.md\n")
 
 
+def test_an_index_of_a_folder_names_its_documents(tmp_path):
+    (tmp_path / "docs/gallery").mkdir(parents=True)
+    (tmp_path / "docs/README.md").write_text("[gallery](gallery/index.md)\n")
+    (tmp_path / "docs/gallery/index.md").write_text("[a](a.md)\n")
+    (tmp_path / "docs/gallery/a.md").write_text("[b](b.md)\n")
+    (tmp_path / "docs/gallery/b.md").touch()
+    done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "docs/README.md does not name docs/gallery/b.md\n")
+
+
 HEADER = """
 /** Kinds; IPYBOX_NO_KIND is none. */
 typedef enum {

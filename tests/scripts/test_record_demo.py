@@ -29,7 +29,7 @@ def test_a_run_prints_what_the_recording_shows():
 
 
 def test_the_recording_shows_a_sandbox_an_approval_and_a_plot(record):
-    shown = "\n".join(record.texts((ROOT / "docs/images/run.svg").read_text()))
+    shown = "\n".join(record.shown_lines((ROOT / "docs/images/run.svg").read_text()))
     for text in (
         "$ ipybox run world_clock.py",
         "[y]es",
@@ -47,7 +47,7 @@ def test_only_the_names_of_images_may_differ(record):
     """
 
     def shown(*lines: str) -> list[str]:
-        return record.texts(
+        return record.shown_lines(
             record.draw(
                 [
                     record.Line("echo '<a> &'", 1.0, is_command=True),
