@@ -25,6 +25,7 @@ NOT_RUN = {
     "docs/how-to/install.md": 5,
     "docs/how-to/jupyter.md": 4,
     "docs/how-to/login.md": 1,
+    "docs/how-to/openai-agents.md": 2,
     "docs/how-to/pydantic-ai.md": 2,
     "docs/how-to/python-sdk.md": 2,
     "docs/how-to/serve.md": 5,

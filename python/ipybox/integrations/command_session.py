@@ -9,6 +9,7 @@ program, however that ends.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ class CommandSession:
     Attributes:
         executor: The executor, which may also run cells.
         workspace: The directory in which commands start.
+        python: The interpreter of cells.
+        is_started: Whether it was started, and not stopped since.
     """
 
     def __init__(self, workspace: str | os.PathLike[str] | None = None, **options: Any) -> None:
@@ -48,18 +51,23 @@ class CommandSession:
             self.workspace = Path(os.path.abspath(workspace))
             self.workspace.mkdir(parents=True, exist_ok=True)
         self.executor = CodeExecutor(workspace=self.workspace, **options)
-        self._is_started = False
+        self.python: str = str(options.get("python") or sys.executable)
+        self.is_started = False
 
     async def start(self) -> None:
         """Starts the executor, unless it is started."""
-        if not self._is_started:
+        if not self.is_started:
             await self.executor.start()
-            self._is_started = True
+            self.is_started = True
+
+    async def stop(self) -> None:
+        """Ends the processes of the session. Its files stay, and it may be started again."""
+        self.is_started = False
+        await self.executor.stop()
 
     async def close(self) -> None:
         """Ends everything in the session, and removes a temporary workspace."""
-        self._is_started = False
-        await self.executor.stop()
+        await self.stop()
         await arun(self._remove)
 
     async def run(

@@ -29,12 +29,21 @@ SUITES = {
     "inspect": 44,
     "langchain": 86,
     "pydantic_ai": 40,
+    "openai_agents": 36,
 }
-OURS = ["inspect_checks", "deepagents_checks", "pydantic_ai_checks"]
+# The tests of the OpenAI Agents SDK are in its sdist.
+SDIST_FILES = [
+    "tests/sandbox/test_unix_local.py",
+    "tests/sandbox/test_run_cwd.py",
+    "tests/sandbox/test_runtime.py",
+    "tests/sandbox/integration_tests/test_runner_pause_resume.py",
+]
+OURS = ["inspect_checks", "deepagents_checks", "pydantic_ai_checks", "openai_agents_checks"]
 SCRIPTS = {
     "inspect_task.py": "inspect.md",
     "deep_agent.py": "deepagents.md",
     "pydantic_ai_workspace.py": "pydantic-ai.md",
+    "openai_agents_sandbox.py": "openai-agents.md",
 }
 
 
@@ -69,13 +78,14 @@ def run_here(directory: Path, *args: str) -> subprocess.CompletedProcess[str]:
         "LANG": "C.UTF-8",
         # Nothing is sent anywhere.
         "LANGSMITH_TRACING": "false",
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "INSPECT_DISPLAY": "none",
     }
     return run_python(
         PLACE / "bin/python",
         directory,
         *args,
-        import_path=[install(directory)],
+        import_path=[install(directory), directory],
         environ=environ,
         timeout=TIMEOUT_S,
     )
@@ -84,8 +94,14 @@ def run_here(directory: Path, *args: str) -> subprocess.CompletedProcess[str]:
 def run_tests(directory: Path, module: str) -> dict[str, str]:
     """What came of each test: "passed", "failed" or "skipped"."""
     shutil.copy(HERE / "inside" / f"{module}.py", directory)
-    command = pytest_command(directory, "-o", "asyncio_mode=auto", f"{module}.py")
-    found = outcomes(directory, run_here(directory, *command))
+    options = ["-o", "asyncio_mode=auto", "--timeout=120"]
+    if module == "suite_openai_agents":
+        sdist = harness.existing(PLACE / "sdists/openai_agents/tests")
+        shutil.copytree(sdist, directory / "tests")
+        options += ["-p", module, *SDIST_FILES]
+    else:
+        options.append(f"{module}.py")
+    found = outcomes(directory, run_here(directory, *pytest_command(directory, *options)))
     return {name.partition("::")[2]: outcome for name, outcome in found.items()}
 
 
