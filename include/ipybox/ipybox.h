@@ -6,6 +6,7 @@
 #pragma once
 
 #include <ipybox/approval.h>
+#include <ipybox/command.h>
 #include <ipybox/error.h>
 #include <ipybox/event.h>
 #include <ipybox/runtime.h>

@@ -25,6 +25,7 @@
 #pragma once
 
 #include <ipybox/approval.h>
+#include <ipybox/command.h>
 #include <ipybox/event.h>
 #include <ipybox/runtime.h>
 #include <ipybox/tool-call.h>
@@ -394,9 +395,9 @@ IPYBOX_EXPORT void ipybox_session_refuse_input(IpyboxSession *session, guint64 i
 IPYBOX_EXPORT void ipybox_session_interrupt(IpyboxSession *session);
 
 /**
- * @brief Pauses or resumes reading the kernel's output.
+ * @brief Pauses or resumes reading the output of the kernel, and of commands with on_output.
  *
- * A kernel that prints while its session is paused waits.
+ * A kernel or a command that prints while its session is paused waits.
  * A cell of a paused session does not end, not even if it is interrupted, cancelled or out of time.
  * Resetting, closing and freeing the session do not wait for it.
  *
@@ -438,6 +439,122 @@ IPYBOX_EXPORT gboolean ipybox_session_reset_finish(IpyboxSession *session, GAsyn
  * @return whether it was reset
  */
 IPYBOX_EXPORT gboolean ipybox_session_reset(IpyboxSession *session, GError **error);
+
+/* --- commands --- */
+
+/**
+ * @brief Receives a piece of a command's output.
+ *
+ * The command waits while this runs, if its pipe is full. It may call every function that does not
+ * block.
+ *
+ * @param session the session
+ * @param stream where the command wrote it
+ * @param bytes the piece, untrusted; borrowed. It need not be text, nor end with a whole character
+ * @param size the number of its bytes, 1 to 65,536
+ * @param user_data of the options
+ */
+typedef void (*IpyboxCommandOutputFunc)(IpyboxSession *session, IpyboxCommandStream stream,
+                                        const char *bytes, gsize size, gpointer user_data);
+
+/** The newest version of #IpyboxCommandOptions. */
+#define IPYBOX_COMMAND_OPTIONS_VERSION 1
+
+/** Options of ipybox_session_run_command_async(). Initialise them with
+ * #IPYBOX_COMMAND_OPTIONS_INIT. */
+typedef struct {
+    /** #IPYBOX_COMMAND_OPTIONS_VERSION. */
+    unsigned version;
+    /** "NAME=value" beyond the kernel's environment, NULL-terminated. NULL: none. */
+    const char *const *env;
+    /** The working directory, absolute, or relative to where the kernel starts. NULL: there. */
+    const char *cwd;
+    /** What it reads from standard input; then comes the end. NULL: nothing. */
+    const void *input;
+    /** The size of the input in bytes, at most 32 MiB. */
+    gsize input_size;
+    /** In milliseconds, from its execution; after this time it is killed, with everything that it
+     * has started. 0: no limit. */
+    unsigned timeout_ms;
+    /** How many bytes of standard output, and of standard error, are kept for the result: their
+     * beginning. At most 32 MiB. 0: 10 MiB. The command continues when there is more. */
+    gsize max_output;
+    /** Called for each piece of output as it is printed; then the result has none. NULL: output is
+     * kept. */
+    IpyboxCommandOutputFunc on_output;
+    /** For on_output. */
+    gpointer user_data;
+} IpyboxCommandOptions;
+
+/* clang-format off */
+/** The defaults of #IpyboxCommandOptions. */
+#define IPYBOX_COMMAND_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        IPYBOX_COMMAND_OPTIONS_VERSION,                                                            \
+        /* env */ NULL, /* cwd */ NULL, /* input */ NULL, /* input_size */ 0,                      \
+        /* timeout_ms */ 0, /* max_output */ 0, /* on_output */ NULL, /* user_data */ NULL         \
+    }
+/* clang-format on */
+
+/**
+ * @brief Runs a command beside the kernel, also while a cell runs.
+ *
+ * It is as if the kernel had started it: it runs in the same sandbox, as the same user and with the
+ * same environment. If there is no kernel, one is started before. But the kernel takes no part in
+ * it, so a cell that hangs does not matter. It needs no approval, because the program asks for it.
+ * 64 commands of a session may run at a time.
+ *
+ * It ends with the kernel. What it starts in the background continues after its end, until the
+ * kernel ends, but what that prints then is lost.
+ *
+ * @param session the session
+ * @param argv the program, which is a path or a name in the kernel's PATH, and its arguments,
+ *     NULL-terminated; copied
+ * @param options the options; NULL: the defaults. Copied
+ * @param cancellable kills it, with everything that it has started. May be NULL
+ * @param callback called in the runtime's context at the end, after all its output; its source
+ *     object is NULL. May be NULL
+ * @param user_data for @p callback
+ */
+IPYBOX_EXPORT void ipybox_session_run_command_async(IpyboxSession *session, const char *const *argv,
+                                                    const IpyboxCommandOptions *options,
+                                                    GCancellable *cancellable,
+                                                    GAsyncReadyCallback callback,
+                                                    gpointer user_data);
+
+/**
+ * @brief Ends ipybox_session_run_command_async().
+ *
+ * @param session the session; NULL if it was freed
+ * @param result as given to the callback
+ * @param error #IPYBOX_ERROR_NOT_FOUND: there is no such program or directory;
+ *     #IPYBOX_ERROR_REFUSED: it may not be executed; #IPYBOX_ERROR_LIMIT: too many commands run, or
+ *     the arguments, the input or max_output are too large; #IPYBOX_ERROR_INVALID: an option is
+ *     wrong; #IPYBOX_ERROR_KERNEL_DIED: the kernel ended, and the command with it, or none could be
+ *     started; #IPYBOX_ERROR_CANCELLED: also by a reset, a restored checkpoint, and the end of the
+ *     session; #IPYBOX_ERROR_BUSY: the session is closed; #IPYBOX_ERROR_SYSTEM
+ * @return how it ended, to be freed with ipybox_command_result_free(): an exit status other than 0,
+ *     a signal and a timeout are results. NULL with @p error
+ */
+IPYBOX_EXPORT IpyboxCommandResult *
+ipybox_session_run_command_finish(IpyboxSession *session, GAsyncResult *result, GError **error);
+
+/**
+ * @brief Like ipybox_session_run_command_async(), but blocks until the command has ended.
+ *
+ * @param session the session
+ * @param argv as for ipybox_session_run_command_async()
+ * @param options the options; NULL: the defaults
+ * @param cancellable kills it; may be NULL. It may be cancelled from another thread
+ * @param error as for ipybox_session_run_command_finish(); also #IPYBOX_ERROR_BUSY if this is
+ *     called from a callback
+ * @return as for ipybox_session_run_command_finish(); NULL with @p error
+ */
+IPYBOX_EXPORT IpyboxCommandResult *ipybox_session_run_command(IpyboxSession *session,
+                                                              const char *const *argv,
+                                                              const IpyboxCommandOptions *options,
+                                                              GCancellable *cancellable,
+                                                              GError **error);
 
 /* --- branches --- */
 

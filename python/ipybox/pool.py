@@ -6,10 +6,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import tempfile
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .code_exec import CodeExecutor
+from .removal import remove_directory
 from .results import CodeExecutionError
 from .utils import arun, check_seconds
 
@@ -34,7 +34,9 @@ __all__ = [
 
 logger = logging.getLogger("ipybox")
 
-MAX_SIZE = 10_000
+# Executors at the same time: sessions of a core (docs/internals/rpc.md), of which a program has one.
+MAX_EXECUTORS = 1000
+DEFAULT_READY = 4
 # Tasks that wait for a session. One more gets a PoolFullError.
 MAX_WAITING = 100_000
 # After this many seconds the pool tries again to start an executor in advance.
@@ -112,8 +114,9 @@ class ExecutorPool:
     ) -> None:
         """
         Args:
-            size: The most sessions at the same time, 1 to 10,000.
-            ready: How many more executors are kept started. None: `size`, but at most 4.
+            size: The most sessions at the same time, 1 to 1000.
+            ready: How many more executors are kept started; with `size`, 1000 at most. None:
+                `size`, but at most 4.
             directory: Where the sessions' directories are created. None: a new directory for
                 temporary files, which is removed with the pool.
             session_timeout: Seconds after which a session's executor is stopped. None: no limit.
@@ -124,14 +127,15 @@ class ExecutorPool:
             ValueError: If an option is wrong. The first session checks those of the executors.
             TypeError: If CodeExecutor has no such option.
         """
-        if not 1 <= size <= MAX_SIZE:
-            raise ValueError(f"size must be from 1 to {MAX_SIZE}, not {size}")
-        if ready is not None and not 0 <= ready <= MAX_SIZE:
-            raise ValueError(f"ready must be from 0 to {MAX_SIZE}, not {ready}")
+        if not 1 <= size <= MAX_EXECUTORS:
+            raise ValueError(f"size must be from 1 to {MAX_EXECUTORS}, not {size}")
+        most = MAX_EXECUTORS - size
+        if ready is not None and not 0 <= ready <= most:
+            raise ValueError(f"ready must be from 0 to {most} with size={size}, not {ready}")
         if "workspace" in options:
             raise TypeError("each session has a workspace of its own: give the pool a directory")
         self.size = size
-        self._n_wanted = min(size, 4) if ready is None else ready
+        self._n_wanted = min(size, DEFAULT_READY, most) if ready is None else ready
         self._session_timeout = check_seconds(session_timeout, "session_timeout")
         self._options: dict[str, Any] = {"sandbox": sandbox, **options}
         executor = CodeExecutor(**self._options)
@@ -140,7 +144,9 @@ class ExecutorPool:
         self._given_directory = directory
         self._directory: Path | None = None
         self._n_taken = 0  # of `size`
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+        self._starting: set[asyncio.Task[CodeExecutor]] = set()  # for sessions
+        self._started: set[CodeExecutor] = set()  # all that have not ended
         self._ready: deque[CodeExecutor] = deque()
         self._in_use: set[CodeExecutor] = set()
         self._ending: dict[CodeExecutor, asyncio.Task[None]] = {}
@@ -179,12 +185,15 @@ class ExecutorPool:
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_exception(PoolClosedError("the pool was closed"))
+        starts: set[asyncio.Task[Any]] = {*self._starting}
         if self._refilling is not None:
-            self._refilling.cancel()
-            await asyncio.wait([self._refilling])
-        executors = [*self._ready, *self._in_use]
+            starts.add(self._refilling)
+        for start in starts:
+            start.cancel()
+        if starts:
+            await asyncio.wait(starts)
         self._ready.clear()
-        await asyncio.gather(*(self._end(executor) for executor in executors))
+        await asyncio.gather(*(self._end(executor) for executor in self._started))
         if self._leaving:
             await asyncio.wait(self._leaving)
         if self._given_directory is None and self._directory is not None:
@@ -256,30 +265,37 @@ class ExecutorPool:
             return
         if len(self._waiters) >= MAX_WAITING:
             raise PoolFullError(f"{MAX_WAITING} tasks wait for a session of the pool already")
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiters[waiter] = None
         begun = time.monotonic()
+        # Before Python 3.12, asyncio.wait_for loses a cancellation that comes with the place.
+        timer = (
+            None if timeout is None else loop.call_later(timeout, self._give_up, waiter, timeout)
+        )
         try:
-            await asyncio.wait_for(waiter, timeout)
-        except asyncio.TimeoutError:  # another class than TimeoutError in Python 3.10
-            raise TimeoutError(
-                f"no session was free within {timeout:g} s: {self.size} are in use"
-            ) from None
+            await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 self._free_place()
             raise
         finally:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
+            if timer is not None:
+                timer.cancel()
+            self._waiters.pop(waiter, None)
             waited = time.monotonic() - begun
             self._statistics.waited_s += waited
             self._statistics.longest_wait_s = max(self._statistics.longest_wait_s, waited)
 
+    def _give_up(self, waiter: asyncio.Future[None], timeout: float) -> None:
+        if not waiter.done():
+            text = f"no session was free within {timeout:g} s: {self.size} are in use"
+            waiter.set_exception(TimeoutError(text))
+
     def _free_place(self) -> None:
         """Gives the place to the task that has waited longest, if any."""
         while self._waiters:
-            waiter = self._waiters.popleft()
+            waiter, _ = self._waiters.popitem(last=False)
             if not waiter.done():
                 waiter.set_result(None)
                 return
@@ -288,18 +304,42 @@ class ExecutorPool:
     # Executors
 
     async def _take_executor(self) -> CodeExecutor:
-        is_ready = bool(self._ready)
-        executor = self._ready.popleft() if is_ready else await self._start()
+        ready = self._take_ready()
+        executor = await self._start_one() if ready is None else ready
         if self._is_closed:
             await self._end(executor)
             raise PoolClosedError("the pool was closed")
         self._in_use.add(executor)
         counts = self._statistics
         counts.sessions += 1
-        counts.sessions_ready += is_ready
+        counts.sessions_ready += ready is not None
         counts.peak_in_use = max(counts.peak_in_use, len(self._in_use))
         self._refill()
         return executor
+
+    def _take_ready(self) -> CodeExecutor | None:
+        """One that is ready, if any. If the core has died, those that it had are dropped."""
+        while self._ready:
+            executor = self._ready.popleft()
+            session = executor._session
+            if session is not None and session.core.error is None:
+                return executor
+            self._end(executor)
+        return None
+
+    async def _start_one(self) -> CodeExecutor:
+        """For a session. The close of the pool ends the start."""
+        start = asyncio.get_running_loop().create_task(self._start())
+        self._starting.add(start)
+        start.add_done_callback(self._starting.discard)
+        try:
+            return await start
+        except asyncio.CancelledError:
+            if not start.cancelled() and start.done() and start.exception() is None:
+                self._end(start.result())  # it has started, and the task has ended
+            if self._is_closed:
+                raise PoolClosedError("the pool was closed") from None
+            raise
 
     async def _start(self) -> CodeExecutor:
         workspace = Path(tempfile.mkdtemp(prefix="session-", dir=self._directory))
@@ -310,6 +350,7 @@ class ExecutorPool:
             self._statistics.failed_starts += isinstance(error, Exception)
             remove_directory(workspace)
             raise
+        self._started.add(executor)
         return executor
 
     def _end(self, executor: CodeExecutor) -> asyncio.Task[None]:
@@ -322,9 +363,12 @@ class ExecutorPool:
         return task
 
     async def _stop_and_remove(self, executor: CodeExecutor) -> None:
-        await executor.stop()
-        assert executor.workspace is not None
-        await arun(remove_directory, executor.workspace)
+        try:
+            await executor.stop()
+        finally:
+            self._started.discard(executor)
+            assert executor.workspace is not None
+            await arun(remove_directory, executor.workspace)
 
     async def _leave(self, executor: CodeExecutor | None) -> None:
         try:
@@ -358,18 +402,3 @@ class ExecutorPool:
                 await asyncio.sleep(RETRY_S)
             else:
                 self._ready.append(executor)
-
-
-def remove_directory(directory: Path) -> None:
-    """Removes a session's directory. Its code may have made directories that cannot be read."""
-    shutil.rmtree(directory, ignore_errors=True)
-    if not directory.exists():
-        return
-    for folder, names, _ in os.walk(directory):
-        for name in names:
-            path = os.path.join(folder, name)
-            if not os.path.islink(path):
-                os.chmod(path, 0o700)  # before os.walk reads it
-    shutil.rmtree(directory, ignore_errors=True)
-    if directory.exists():
-        logger.warning("files of a session cannot be removed: %s", directory)

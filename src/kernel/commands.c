@@ -157,7 +157,8 @@ ipb_commands_fail(IpbCommands *commands, bool with_waiting, IpyboxError code, co
 static Command *
 find(const IpbCommands *commands, uint64_t number, GError **error)
 {
-    for (GList *link = commands->queue.head; link != NULL; link = link->next) {
+    for (GList *link = commands != NULL ? commands->queue.head : NULL; link != NULL;
+         link = link->next) {
         Command *command = link->data;
         if (command->number == number && command->side != NULL)
             return command;
@@ -197,6 +198,8 @@ ipb_commands_pause(IpbCommands *commands, uint64_t number, bool paused, GError *
 void
 ipb_commands_pause_all(IpbCommands *commands, bool paused)
 {
+    if (commands == NULL)
+        return;
     commands->is_paused = paused;
     for (GList *link = commands->queue.head; link != NULL; link = link->next)
         apply_pause(link->data);

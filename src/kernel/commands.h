@@ -31,7 +31,8 @@ void ipb_commands_kill(IpbCommands *commands);
 /* Reports the error to those that were killed, and to those that wait if @with_waiting. */
 void ipb_commands_fail(IpbCommands *commands, bool with_waiting, IpyboxError code, const char *why);
 
-/* --- one command: these do nothing, or fail with NOT_FOUND, if it has ended --- */
+/* --- one command; these do nothing, or fail with NOT_FOUND, if it has ended. @commands may be
+ * NULL: there are none --- */
 
 /* Kills the command and all its descendants; its end follows, with CANCELLED. */
 void ipb_commands_cancel(IpbCommands *commands, uint64_t number);

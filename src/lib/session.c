@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "lib/approval.h"
 #include "lib/block.h"
+#include "lib/command-result.h"
 #include "lib/event.h"
 #include "lib/result.h"
 #include "lib/runtime.h"
@@ -420,8 +421,10 @@ void
 ipybox_session_set_paused(IpyboxSession *session, gboolean paused)
 {
     g_return_if_fail(session != NULL);
-    if (is_open(session))
-        ipb_session_set_paused(session->core, paused);
+    if (!is_open(session))
+        return;
+    ipb_session_set_paused(session->core, paused);
+    ipb_commands_pause_all(ipb_session_commands(session->core), paused);
 }
 
 /* --- calls that the core ends ---------------------------------------------------------------- */
@@ -845,6 +848,119 @@ ipybox_session_load(IpyboxSession *session, const char *path, unsigned timeout_m
     ipybox_session_load_async(session, path, timeout_ms, cancellable, ipb_block_on_ready, &block);
     g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
     return ipybox_session_load_finish(NULL, result, error);
+}
+
+/* --- commands -------------------------------------------------------------------------------- */
+
+#define DEFAULT_MAX_OUTPUT ((gsize) 10 * 1024 * 1024)
+
+/* Data of the call of a command with on_output. */
+typedef struct {
+    IpyboxCommandOutputFunc on_output;
+    gpointer user_data;
+} CommandOutput;
+
+static void
+on_command_output(bool is_stderr, const void *bytes, size_t size, void *data)
+{
+    const IpbCall *call = data;
+    const CommandOutput *output = call->data;
+    if (call->has_ended)
+        return;
+    ipb_block_enter_callback();
+    output->on_output(call->owner, is_stderr ? IPYBOX_COMMAND_STDERR : IPYBOX_COMMAND_STDOUT, bytes,
+                      size, output->user_data);
+    ipb_block_leave_callback();
+}
+
+static void
+on_command_end(const IpbCommandResult *result, const GError *error, void *data)
+{
+    IpbCall *call = data;
+    if (error != NULL)
+        ipb_call_return_copy(call, error);
+    else
+        ipb_call_return(call, ipb_lib_command_result_new(result),
+                        (GDestroyNotify) ipybox_command_result_free);
+    forget_call(call->owner, call);
+}
+
+static void
+cancel_command(IpbCall *call)
+{
+    const IpyboxSession *session = call->owner;
+    ipb_commands_cancel(ipb_session_commands(session->core), call->number);
+}
+
+static bool
+start_command(IpyboxSession *session, IpbCall *call, const char *const *argv,
+              const IpyboxCommandOptions *options, GError **error)
+{
+    if (!ipb_lib_check_version(options->version, IPYBOX_COMMAND_OPTIONS_VERSION,
+                               "IpyboxCommandOptions", error) ||
+        !check_environment(options->env, "env", error))
+        return false;
+    if (options->on_output != NULL) {
+        const CommandOutput output = {options->on_output, options->user_data};
+        call->data = g_memdup2(&output, sizeof output);
+        call->free_data = g_free;
+    }
+    g_autoptr(GBytes) input =
+        options->input_size > 0 ? g_bytes_new_static(options->input, options->input_size) : NULL;
+    const IpbCommandOptions core_options = {
+        .argv = argv,
+        .env = options->env,
+        .cwd = options->cwd,
+        .input = input,
+        .timeout_ms = options->timeout_ms,
+        .max_output = options->max_output > 0 ? options->max_output : DEFAULT_MAX_OUTPUT,
+        .on_output = options->on_output != NULL ? on_command_output : NULL,
+        .data = call,
+    };
+    call->number =
+        ipb_session_run_command(session->core, &core_options, on_command_end, call, error);
+    return call->number != 0;
+}
+
+void
+ipybox_session_run_command_async(IpyboxSession *session, const char *const *argv,
+                                 const IpyboxCommandOptions *options, GCancellable *cancellable,
+                                 GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_return_if_fail(session != NULL && argv != NULL);
+    static const IpyboxCommandOptions DEFAULTS = IPYBOX_COMMAND_OPTIONS_INIT;
+    g_autoptr(IpbCall) call =
+        ipb_call_new(session->context, ipybox_session_run_command_async, callback, user_data);
+    if (!begin_call(session, call))
+        return;
+    g_autoptr(GError) error = NULL;
+    if (start_command(session, call, argv, options != NULL ? options : &DEFAULTS, &error)) {
+        ipb_call_watch(call, cancellable, cancel_command);
+        return;
+    }
+    ipb_call_return_copy(call, error);
+    forget_call(session, call);
+}
+
+IpyboxCommandResult *
+ipybox_session_run_command_finish(IpyboxSession *session, GAsyncResult *result, GError **error)
+{
+    return ipb_call_finish(result, ipybox_session_run_command_async, error);
+}
+
+IpyboxCommandResult *
+ipybox_session_run_command(IpyboxSession *session, const char *const *argv,
+                           const IpyboxCommandOptions *options, GCancellable *cancellable,
+                           GError **error)
+{
+    g_return_val_if_fail(session != NULL && argv != NULL, NULL);
+    IpbBlock block;
+    if (!ipb_block_begin(&block, session->context, error))
+        return NULL;
+    ipybox_session_run_command_async(session, argv, options, cancellable, ipb_block_on_ready,
+                                     &block);
+    g_autoptr(GAsyncResult) result = ipb_block_wait(&block);
+    return ipybox_session_run_command_finish(NULL, result, error);
 }
 
 /* --- MCP servers ----------------------------------------------------------------------------- */

@@ -103,9 +103,15 @@ def test_thermometer(place, examples):
     assert run(place, examples, "thermometer") == ["kitchen: 21.5 degrees", "cellar: 12 degrees"]
 
 
+def test_commands(place, examples):
+    words = ["apple", "fig", "lemon", "pear"]
+    steps = ["step 1", "step 2", "step 3", "exit status 4"]
+    assert run(place, examples, "commands") == words + steps
+
+
 def test_errors_are_told(place, examples):
     place.environ["IPYBOX_PYTHON"] = "/no/such/python"
-    for name in ("hello", "sessions", "approvals", "thermometer"):
+    for name in ("hello", "sessions", "approvals", "thermometer", "commands"):
         done = harness.run([f"./{name}"], place, cwd=examples)
         assert (
             done.returncode == 1

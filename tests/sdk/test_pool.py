@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from ipybox import (
     SessionExpiredError,
 )
 from ipybox import pool as pool_module
+from ipybox.removal import remove_directory
 
 sandboxes = pytest.mark.parametrize("sandbox", [False, True], ids=["plain", "sandbox"])
 
@@ -123,6 +125,44 @@ async def test_waiting_ends(sessions: Path, monkeypatch: pytest.MonkeyPatch) -> 
             assert (await executor.execute("1")).text == "1"
 
 
+async def test_a_task_is_cancelled_when_it_gets_its_place(sessions: Path) -> None:
+    async with ExecutorPool(1, directory=sessions, sandbox=False, ready=0) as pool:
+        session = pool.session()
+        await session.__aenter__()
+        waiting = asyncio.create_task(pool.session(60).__aenter__())
+        while pool.statistics().waiting == 0:
+            await asyncio.sleep(0)
+        ending = asyncio.create_task(session.__aexit__(None, None, None))
+        while pool.statistics().waiting == 1:
+            await asyncio.sleep(0)
+        waiting.cancel()  # the place is given, and the task has not run since
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await ending
+        async with pool.session(60) as executor:
+            assert (await executor.execute("1")).text == "1"
+
+
+async def test_places_are_given_in_order(sessions: Path) -> None:
+    """Also beside tasks that give up."""
+    order: list[int] = []
+    async with ExecutorPool(1, directory=sessions, sandbox=False, ready=1) as pool:
+
+        async def use(number: int) -> None:
+            async with pool.session():
+                order.append(number)
+
+        async with pool.session():
+            tasks = []
+            for number in range(8):
+                tasks.append(asyncio.create_task(use(number)))
+                await asyncio.sleep(0)
+            for number in (0, 3, 7):
+                tasks[number].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert order == [1, 2, 4, 5, 6]
+
+
 async def test_a_task_that_is_cancelled_frees_its_place(sessions: Path) -> None:
     runs = asyncio.Event()
 
@@ -177,6 +217,72 @@ async def test_close_ends_everything(sessions: Path) -> None:
     assert pool.statistics().in_use == pool.statistics().waiting == 0
 
 
+async def test_close_ends_starts(sessions: Path) -> None:
+    """Nothing of a session that was being started is left when the pool is closed."""
+    async with ExecutorPool(2, directory=sessions, sandbox=False, ready=1) as pool:
+        starting = [asyncio.create_task(pool.session().__aenter__()) for _ in range(2)]
+        while len(os.listdir(sessions)) < 2:
+            await asyncio.sleep(0)
+    assert os.listdir(sessions) == []
+    for task in starting:
+        with pytest.raises(PoolClosedError):
+            await task
+
+
+async def test_a_core_that_dies(sessions: Path) -> None:
+    """Executors that were ready have died with it, and are replaced."""
+    async with ExecutorPool(2, directory=sessions, sandbox=False, ready=2) as pool:
+        while pool.statistics().ready < 2:
+            await asyncio.sleep(0)
+        async with pool.session() as executor:
+            session = executor._session
+            assert session is not None
+            while pool.statistics().ready < 2:
+                await asyncio.sleep(0)
+            os.kill(session.core.pid, signal.SIGKILL)
+            with pytest.raises(RuntimeError, match="core"):
+                await executor.execute("1")
+        for _ in range(3):
+            async with pool.session() as executor:
+                assert (await executor.execute("6 * 7")).text == "42"
+    assert os.listdir(sessions) == []
+
+
+@sandboxes
+async def test_a_very_deep_directory(sessions: Path, sandbox: bool) -> None:
+    """Deeper than Python recurses and than files may be open.
+
+    Outside of a sandbox also deeper than paths may be long.
+    """
+    name = "d" if sandbox else "directory"
+    code = (
+        "import os\n"
+        "os.makedirs('locked/inner'); os.chmod('locked', 0); os.symlink('/', 'link')\n"
+        "for depth in range(1100):\n"
+        f"    os.mkdir('{name}'); os.chdir('{name}')\n"
+        "open('file', 'w').close()"
+    )
+    async with ExecutorPool(1, directory=sessions, sandbox=sandbox, ready=0) as pool:
+        async with pool.session() as executor:
+            await executor.execute(code)
+        assert os.listdir(sessions) == []
+
+
+def test_what_cannot_be_removed(workspace: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (workspace / "session/a/b").mkdir(parents=True)
+    (workspace / "session/c").touch()
+    outside = workspace / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    (workspace / "session/link").symlink_to(outside)
+    (workspace / "link").symlink_to(outside)
+    remove_directory(workspace / "link")
+    assert "not a directory" in caplog.text
+    remove_directory(workspace / "missing")
+    remove_directory(workspace / "session")
+    assert (outside / "file").exists() and not (workspace / "session").exists()
+
+
 def test_directories_that_code_has_locked(workspace: Path) -> None:
     outside = workspace / "outside"
     outside.mkdir(mode=0o755)
@@ -188,7 +294,7 @@ def test_directories_that_code_has_locked(workspace: Path) -> None:
     # root would need no permission.
     drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     code = (
-        "import pathlib, shutil; from ipybox.pool import remove_directory\n"
+        "import pathlib, shutil; from ipybox.removal import remove_directory\n"
         "path = pathlib.Path('session')\n"
         "shutil.rmtree(path, ignore_errors=True); assert path.exists()\n"
         "remove_directory(path); assert not path.exists()"
@@ -220,11 +326,13 @@ async def test_an_executor_that_does_not_start(sessions: Path, workspace: Path) 
 
 
 def test_wrong_options(workspace: Path) -> None:
-    for size in (0, 10_001):
-        with pytest.raises(ValueError, match="size must be from 1 to 10000"):
+    for size in (0, 1001):
+        with pytest.raises(ValueError, match="size must be from 1 to 1000"):
             ExecutorPool(size)
     with pytest.raises(ValueError, match="ready must be"):
         ExecutorPool(1, ready=-1)
+    with pytest.raises(ValueError, match="from 0 to 1 with size=999, not 2"):
+        ExecutorPool(999, ready=2)
     with pytest.raises(TypeError, match="directory"):
         ExecutorPool(1, workspace=workspace)
     with pytest.raises(TypeError, match="sandbx"):

@@ -9,7 +9,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from ..pool import remove_directory
+from ..removal import remove_directory
 
 
 def make_directory(owner: object, prefix: str) -> tuple[Path, weakref.finalize[Any, Any]]:

@@ -38,6 +38,8 @@ SDK_NAMES = frozenset(
         "CodeExecutionResult",
         "CodeExecutionTimeout",
         "CodeExecutor",
+        "Command",
+        "CommandOutput",
         "CommandResult",
         "CommandTimeout",
         "DisplayData",
