@@ -231,9 +231,9 @@ complete -c ipybox -n '__ipybox_is record' -l format -xa 'ipynb md html' \
 complete -c ipybox -n '__ipybox_is record' -xa '(__fish_complete_suffix .jsonl)'
 
 complete -c ipybox -n '__ipybox_is selftest' -l staged -d 'Attack a staged workspace, too'
-complete -c ipybox -n '__ipybox_is run mcp serve gateway kernel kernelspec' -l staged \
+complete -c ipybox -n '__ipybox_is run mcp serve gateway kernel kernelspec record' -l staged \
     -d 'Keep what cells write aside'
-complete -c ipybox -n '__ipybox_is run mcp serve gateway kernel kernelspec changes' \
+complete -c ipybox -n '__ipybox_is run mcp serve gateway kernel kernelspec record changes' \
     -l staging-dir -xa '(__ipybox_directories)' -d 'Where changes are kept'
 complete -c ipybox -n '__ipybox_is changes' -s y -l yes -d 'Commit without asking'
 complete -c ipybox -n '__ipybox_is changes' -l diff -d 'Show diffs of texts, too'

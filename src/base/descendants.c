@@ -36,6 +36,15 @@
 #define MAX_KILLED_TEXT ((size_t) MAX_KILLED * 8)
 #define MAX_STAT 1024
 
+/* A process whose children are searched. */
+typedef struct {
+    int process; /* of /proc/PID */
+    pid_t pid;
+    DIR *threads;   /* NULL: not begun */
+    char *children; /* of one of its threads; NULL: the next thread's are to be read */
+    char *at;       /* the rest of @children */
+} Level;
+
 typedef struct Search Search;
 struct Search {
     /* Returns true if the search is over. */
@@ -47,6 +56,8 @@ struct Search {
     pid_t root;
     GHashTable *killed; /* the process ids of those that got the signal */
     bool is_any_new;
+    Level levels[MAX_GENERATIONS]; /* from the root down */
+    unsigned n_levels;
 };
 
 static int
@@ -138,48 +149,90 @@ holds_socket(int process, pid_t pid, Search *search)
     return is_found;
 }
 
-static bool search_process(int process, pid_t pid, unsigned generation, Search *search);
-
+/* Takes @process. Returns true if the search is over. */
 static bool
-search_children(int process, pid_t pid, const char *thread, unsigned generation, Search *search)
+enter(Search *search, int process, pid_t pid)
 {
-    g_autofree char *text = read_children(process, thread, search->max_text);
-    if (text == NULL)
-        return false;
-    char *end;
-    for (const char *at = text; search->n_processes < search->max_processes; at = end) {
-        pid_t child_pid = (pid_t) strtol(at, &end, 10);
-        if (end == at || *end == '\0') /* the last number may be incomplete */
-            return false;
-        ipb_autofd child = open_process(child_pid);
-        /* Check that the parent exists last: as long as it does, no other process has its id. */
-        if (child >= 0 && get_parent(child) == pid && get_parent(process) != 0 &&
-            search_process(child, child_pid, generation + 1, search))
-            return true;
+    search->n_processes++;
+    bool is_over = search->visit(process, pid, search);
+    if (is_over || search->n_levels == MAX_GENERATIONS) {
+        close(process);
+        return is_over;
     }
+    search->levels[search->n_levels++] = (Level){.process = process, .pid = pid};
     return false;
 }
 
-static bool
-search_process(int process, pid_t pid, unsigned generation, Search *search)
+static void
+leave(Search *search)
 {
-    search->n_processes++;
-    if (search->visit(process, pid, search))
-        return true;
-    DIR *threads = generation < MAX_GENERATIONS ? open_list(process, "task") : NULL;
-    if (threads == NULL)
-        return false;
+    Level *level = &search->levels[--search->n_levels];
+    close(level->process);
+    if (level->threads != NULL)
+        closedir(level->threads);
+    g_free(level->children);
+}
+
+static void
+clear_search(Search *search)
+{
+    while (search->n_levels > 0)
+        leave(search);
+}
+
+/* False: there is no other thread, or too many. */
+static bool
+read_next_thread(Search *search, Level *level)
+{
     const struct dirent *thread;
-    bool is_found = false;
-    while (!is_found && search->n_processes < search->max_processes &&
-           search->n_threads < search->max_threads && (thread = readdir(threads)) != NULL) {
-        if (thread->d_name[0] == '.')
-            continue;
-        search->n_threads++;
-        is_found = search_children(process, pid, thread->d_name, generation, search);
+    if (level->threads == NULL)
+        level->threads = open_list(level->process, "task");
+    do
+        thread = level->threads != NULL && search->n_threads < search->max_threads
+                     ? readdir(level->threads)
+                     : NULL;
+    while (thread != NULL && thread->d_name[0] == '.');
+    if (thread == NULL)
+        return false;
+    search->n_threads++;
+    level->children = read_children(level->process, thread->d_name, search->max_text);
+    level->at = level->children;
+    return true;
+}
+
+/* 0: the list of the thread's children ends. */
+static pid_t
+next_child(Level *level)
+{
+    char *end;
+    pid_t pid = (pid_t) strtol(level->at, &end, 10);
+    if (end == level->at || *end == '\0') { /* the last number may be incomplete */
+        g_clear_pointer(&level->children, g_free);
+        return 0;
     }
-    closedir(threads);
-    return is_found;
+    level->at = end;
+    return pid;
+}
+
+/* Goes to the next child or thread. Returns true if the search is over. */
+static bool
+step(Search *search)
+{
+    Level *level = &search->levels[search->n_levels - 1];
+    if (search->n_processes >= search->max_processes ||
+        (level->children == NULL && !read_next_thread(search, level))) {
+        leave(search);
+        return search->n_levels == 0;
+    }
+    pid_t pid = level->children != NULL ? next_child(level) : 0;
+    if (pid == 0)
+        return false;
+    int child = open_process(pid);
+    /* Check that the parent exists last: as long as it does, no other process has its id. */
+    if (child >= 0 && get_parent(child) == level->pid && get_parent(level->process) != 0)
+        return enter(search, child, pid);
+    ipb_fd_close(&child);
+    return false;
 }
 
 bool
@@ -192,8 +245,19 @@ ipb_descendants_have_socket(pid_t root, int pidfd, uint64_t inode)
         .max_text = MAX_CHILDREN_TEXT,
     };
     g_snprintf(search.wanted, sizeof search.wanted, "socket:[%" PRIu64 "]", inode);
-    ipb_autofd process = open_process(root);
-    return process >= 0 && !has_ended(pidfd) && search_process(process, root, 0, &search);
+    int process = open_process(root);
+    if (process < 0 || has_ended(pidfd)) {
+        ipb_fd_close(&process);
+        return false;
+    }
+    bool is_found = enter(&search, process, root);
+    bool is_over = is_found;
+    while (!is_over) {
+        is_over = step(&search);
+        is_found = is_over && search.n_levels > 0;
+    }
+    clear_search(&search);
+    return is_found;
 }
 
 /* Each process is killed once. What it forks later does not exist: a process with a signal to end
@@ -213,24 +277,94 @@ kill_new(int process, pid_t pid, Search *search)
     return false;
 }
 
-void
-ipb_descendants_kill(pid_t root, int pidfd)
+struct IpbDescendantsKill {
+    IpbLoop *loop;
+    IpbTimer *timer;
+    pid_t root;
+    int pidfd;
+    GHashTable *killed;
+    Search search;
+    unsigned n_passes;
+    bool has_ended; /* all got the signal */
+    void (*done)(void *data);
+    void *data;
+};
+
+static void
+begin_pass(IpbDescendantsKill *kill)
 {
-    g_autoptr(GHashTable) killed = g_hash_table_new(NULL, NULL);
-    Search search = {.root = root, .killed = killed, .is_any_new = true};
-    ipb_autofd process = open_process(root);
-    if (process < 0 || has_ended(pidfd) || !ipb_pidfd_signal(pidfd, SIGSTOP, NULL))
+    int process = open_process(kill->root);
+    kill->n_passes++;
+    kill->search = (Search){
+        .visit = kill_new,
+        .max_processes = MAX_KILLED,
+        .max_threads = MAX_KILLED_THREADS,
+        .max_text = MAX_KILLED_TEXT,
+        .root = kill->root,
+        .killed = kill->killed,
+    };
+    if (process >= 0 && !has_ended(kill->pidfd))
+        enter(&kill->search, process, kill->root);
+    else
+        ipb_fd_close(&process);
+}
+
+/* What was there when a pass began may have forked since. The root ends last, because a process
+ * whose parent ends becomes its child. */
+static void
+continue_killing(IpbDescendantsKill *kill)
+{
+    if (kill->search.n_levels > 0 && !step(&kill->search))
         return;
-    for (int i = 0; i < MAX_PASSES && search.is_any_new; i++) {
-        search = (Search){
-            .visit = kill_new,
-            .max_processes = MAX_KILLED,
-            .max_threads = MAX_KILLED_THREADS,
-            .max_text = MAX_KILLED_TEXT,
-            .root = root,
-            .killed = killed,
-        };
-        search_process(process, root, 0, &search);
+    if (kill->search.is_any_new && kill->n_passes < MAX_PASSES) {
+        begin_pass(kill);
+        return;
     }
-    ipb_pidfd_signal(pidfd, SIGKILL, NULL);
+    ipb_pidfd_signal(kill->pidfd, SIGKILL, NULL);
+    kill->has_ended = true;
+}
+
+static void
+on_turn(void *data)
+{
+    IpbDescendantsKill *kill = data;
+    g_clear_pointer(&kill->timer, ipb_timer_free);
+    for (int i = 0; i < IPB_DESCENDANTS_TURN && !kill->has_ended; i++)
+        continue_killing(kill);
+    if (kill->has_ended)
+        kill->done(kill->data); /* may free it */
+    else
+        kill->timer = ipb_timer_new(kill->loop, 0, on_turn, kill);
+}
+
+IpbDescendantsKill *
+ipb_descendants_kill_new(IpbLoop *loop, pid_t root, int pidfd, void (*done)(void *data), void *data)
+{
+    IpbDescendantsKill *kill = g_new0(IpbDescendantsKill, 1);
+    kill->loop = ipb_loop_ref(loop);
+    kill->root = root;
+    kill->pidfd = pidfd;
+    kill->killed = g_hash_table_new(NULL, NULL);
+    kill->done = done;
+    kill->data = data;
+    if (has_ended(pidfd) || !ipb_pidfd_signal(pidfd, SIGSTOP, NULL))
+        kill->has_ended = true;
+    else
+        begin_pass(kill);
+    kill->timer = ipb_timer_new(loop, 0, on_turn, kill);
+    return kill;
+}
+
+void
+ipb_descendants_kill_free(IpbDescendantsKill *kill)
+{
+    if (kill == NULL)
+        return;
+    while (!kill->has_ended)
+        continue_killing(kill);
+    clear_search(&kill->search);
+    ipb_timer_free(kill->timer);
+    g_hash_table_unref(kill->killed);
+    ipb_loop_unref(kill->loop);
+    g_free(kill);
 }

@@ -17,6 +17,7 @@
 #include "command/known-paths.h"
 #include "json/writer.h"
 #include "session/installation-paths.h"
+#include "session/record.h"
 #include "session/staged-workspace.h"
 
 /* More paths are not asked about at once. */
@@ -220,6 +221,22 @@ count_problems(const IpbLayerChanges *changes)
     return n;
 }
 
+/* The commit is made: what fails now is reported only. */
+static void
+record_commit(const IpbChangesReview *review, const IpbLayer *layer, const IpbLayerChanges *done)
+{
+    g_autoptr(GError) error = NULL;
+    if (review->record == NULL)
+        return;
+    g_autoptr(IpbRecord) record =
+        ipb_record_resume(ipb_layer_workspace(layer), review->record, &error);
+    if (record != NULL)
+        ipb_record_changes(record, ipb_layer_directory(layer), false,
+                           &(IpbStagedResult){.changes = done}, NULL, &error);
+    if (error != NULL)
+        ipb_cli_say(review->verb, "the commit is not in the record: %s", error->message);
+}
+
 static int
 commit(const IpbChangesReview *review, IpbLayer *layer, const IpbSandboxPlan *plan)
 {
@@ -227,6 +244,7 @@ commit(const IpbChangesReview *review, IpbLayer *layer, const IpbSandboxPlan *pl
     g_autoptr(IpbLayerChanges) done = ipb_layer_commit(layer, plan, &error);
     if (done == NULL)
         return fail(review, error);
+    record_commit(review, layer, done);
     unsigned n_problems = count_problems(done);
     ipb_cli_say(review->verb, "%u changes were committed, %u were not",
                 done->changes->len - n_problems, n_problems);
@@ -307,23 +325,38 @@ ipb_changes_review_commit(const IpbChangesReview *review)
     return status;
 }
 
-int
-ipb_changes_review_discard(const IpbChangesReview *review)
+static int
+discard(const IpbChangesReview *review, bool is_quiet)
 {
     g_autoptr(GError) error = NULL;
     IpbLayer *layer = ipb_layer_open(review->layer, &error);
     if (layer == NULL)
-        return fail(review, error);
+        return is_quiet && g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND)
+                   ? IPB_EXIT_OK
+                   : fail(review, error);
     g_autoptr(IpbLayerChanges) undone = ipb_layer_discard(layer, review->paths, -1, NULL, &error);
     int status = IPB_EXIT_OK;
     if (undone == NULL) {
         status = fail(review, error);
     } else {
         unsigned n_problems = count_problems(undone);
-        ipb_cli_say(review->verb, "%u changes were discarded, %u were not",
-                    undone->changes->len - n_problems, n_problems);
+        if (!is_quiet || n_problems > 0)
+            ipb_cli_say(review->verb, "%u changes were discarded, %u were not",
+                        undone->changes->len - n_problems, n_problems);
         status = n_problems == 0 ? IPB_EXIT_OK : IPB_EXIT_FAILED;
     }
     close_layer(layer);
     return status;
+}
+
+int
+ipb_changes_review_discard(const IpbChangesReview *review)
+{
+    return discard(review, false);
+}
+
+int
+ipb_changes_review_drop(const IpbChangesReview *review)
+{
+    return discard(review, true);
 }

@@ -14,6 +14,7 @@ typedef struct {
     const char *const *paths;   /* NULL: all */
     bool is_approved;           /* no one is asked: everything is committed */
     bool is_unasked;            /* likewise: nothing is */
+    const char *record;         /* of the session: a commit is added to it; or NULL */
 } IpbChangesReview;
 
 /* Where layers are kept. Caller frees. */
@@ -24,3 +25,6 @@ int ipb_changes_review_show(const IpbChangesReview *review, bool as_json, bool h
  * nothing if there is no layer or nothing has changed. Returns an exit status. */
 int ipb_changes_review_commit(const IpbChangesReview *review);
 int ipb_changes_review_discard(const IpbChangesReview *review);
+/* The same without a message if all goes well, for what no one wants to keep. There may be no
+ * layer. */
+int ipb_changes_review_drop(const IpbChangesReview *review);

@@ -129,7 +129,8 @@ has_replay_option(const RecordArguments *arguments)
            run->approval.approve != NULL || run->approval.audit_log != NULL ||
            run->approval.timeout_s != 0 || kernel->workspace != NULL || kernel->python != NULL ||
            kernel->preload != NULL || kernel->sandbox_config != NULL || kernel->domains != NULL ||
-           kernel->record != NULL || !kernel->is_sandboxed;
+           kernel->record != NULL || kernel->is_staged || kernel->staging_dir != NULL ||
+           !kernel->is_sandboxed;
 }
 
 /* What is wrong with the command line, or NULL. */
@@ -187,6 +188,8 @@ run_record(int argc, char **argv)
          "which session of the record, from 1 (default: the only one)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &arguments.is_json, "report in lines of JSON", NULL},
         IPB_OPTIONS_RUN(&arguments.replay.run),
+        IPB_OPTION_STAGED(&arguments.replay.run.kernel, ", and discard it at the end"),
+        IPB_OPTION_STAGING_DIR(&arguments.replay.run.kernel),
         G_OPTION_ENTRY_NULL,
     };
     if (!ipb_cli_parse(&ipb_verb_record, options,

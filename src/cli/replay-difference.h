@@ -9,7 +9,7 @@
 #include "notebook/outputs.h"
 
 typedef struct {
-    const char *what; /* "status", "stdout", "stderr", "result", "displays" or "error" */
+    const char *what; /* "status", "stdout", "stderr", "result", "displays", "error", "files" */
     size_t line;      /* the first one that differs, from 1 */
     /* From that line on, at most IPB_REPLAY_MAX_TEXT bytes. NULL: there is nothing. */
     char *recorded, *now;

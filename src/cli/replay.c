@@ -15,6 +15,7 @@
 #include "cli/run-outputs.h"
 #include "cli/run-session.h"
 #include "json/writer.h"
+#include "notebook/file-changes.h"
 
 /* The least time of a cell that was stopped then, and its time if the record does not say it. */
 #define MIN_STOPPED_MS 1000
@@ -28,11 +29,13 @@ typedef struct {
     bool has_ended;
     size_t outputs; /* its index in those of the replay */
     IpyboxStatus status;
+    char *files; /* what it has changed in a staged workspace, as text; or NULL */
 } Cell;
 
 typedef struct {
     const IpbRecording *recording;
-    GArray *cells; /* Cell */
+    GArray *cells;  /* Cell */
+    bool is_staged; /* the recorded session was, and the new one is */
     guint n_taken;
     size_t n_begun;
     size_t kernel; /* the recorded one of the last cell; 0: unknown */
@@ -42,6 +45,13 @@ typedef struct {
 } Replay;
 
 /* --- cells ------------------------------------------------------------------------------------ */
+
+static void
+clear_cell(void *data)
+{
+    Cell *cell = data;
+    g_free(cell->files);
+}
 
 static bool
 is_stopped(const char *status)
@@ -120,6 +130,17 @@ on_event(void *data, const IpyboxEvent *event)
         ipb_run_outputs_add(replay->outputs, event);
 }
 
+/* The caller frees it. */
+static char *
+describe_files(const IpyboxResult *result)
+{
+    const char *text = ipybox_result_get_changes(result);
+    g_autoptr(IpbJsonDoc) document =
+        text != NULL ? ipb_json_parse(text, strlen(text), &IPB_JSON_LIMITS_MESSAGE, NULL) : NULL;
+    return ipb_file_changes_text(document != NULL ? ipb_json_root(document) : NULL,
+                                 ipybox_result_get_changes_cut(result));
+}
+
 static bool
 on_end(void *data, const IpyboxResult *result)
 {
@@ -127,6 +148,7 @@ on_end(void *data, const IpyboxResult *result)
     Cell *cell = current_cell(replay);
     cell->has_ended = true;
     cell->status = ipybox_result_get_status(result);
+    cell->files = describe_files(result);
     ipb_run_outputs_end_cell(replay->outputs, ipybox_result_get_execution_count(result));
     return ipb_run_outputs_error(replay->outputs) == NULL;
 }
@@ -165,6 +187,8 @@ compare(const Replay *replay, const Cell *cell)
             differences,
             ipb_outputs_get(ipb_recording_outputs(replay->recording), recorded->outputs),
             ipb_outputs_get(ipb_run_outputs_get(replay->outputs), cell->outputs));
+    if (replay->is_staged && !is_cut(recorded->status) && !is_cut(now))
+        ipb_replay_compare(differences, "files", recorded->files, cell->files);
     return differences;
 }
 
@@ -198,8 +222,11 @@ append_line(GString *text, const char *name, const char *value)
 static const char *
 find_hint(const Cell *cell)
 {
-    return cell->recorded->asks_input ? "it asks for input, and what was typed is not in a record"
-                                      : NULL;
+    if (cell->recorded->asks_input)
+        return "it asks for input, and what was typed is not in a record";
+    if (cell->recorded->is_after_discard)
+        return "changes of files were discarded before it, and a replay does not do that";
+    return NULL;
 }
 
 static void
@@ -334,6 +361,7 @@ run_cells(Replay *replay, const IpbVerb *verb, const IpbReplayArguments *argumen
         .data = replay,
         .is_sequence = true,
         .is_quiet = true,
+        .drops_files = true,
     };
     int status = ipb_run_session(verb, &arguments->run, &cells);
     const GError *error = ipb_run_outputs_error(replay->outputs);
@@ -362,18 +390,40 @@ find_status(const Replay *replay, const IpbVerb *verb, int status)
     return status == IPB_EXIT_FAILED ? IPB_EXIT_USAGE : status;
 }
 
+/* Cells of a staged session wrote no file of the workspace. They do not in a replay either. */
+static bool
+check_staged(const IpbReplayArguments *arguments, const IpbRecordingSession *session,
+             GError **error)
+{
+    if (session->layer == NULL || arguments->run.kernel.is_sandboxed)
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                        "the recorded session had a staged workspace, and so has its replay, which "
+                        "needs a sandbox: leave out --no-sandbox");
+    return false;
+}
+
 int
-ipb_replay(const IpbVerb *verb, const IpbReplayArguments *arguments, const IpbRecording *recording,
+ipb_replay(const IpbVerb *verb, const IpbReplayArguments *given, const IpbRecording *recording,
            GError **error)
 {
     size_t session;
+    IpbReplayArguments own = *given, *arguments = &own;
     if (!find_session(recording, arguments->session, &session, error))
         return IPB_EXIT_USAGE;
+    const IpbRecordingSession *recorded =
+        g_ptr_array_index(ipb_recording_sessions(recording), session);
+    if (!check_staged(arguments, recorded, error))
+        return IPB_EXIT_USAGE;
+    if (recorded->layer != NULL)
+        own.run.kernel.is_staged = true;
     Replay replay = {
+        .is_staged = recorded->layer != NULL,
         .recording = recording,
         .cells = g_array_new(FALSE, FALSE, sizeof(Cell)),
         .outputs = ipb_run_outputs_new(),
     };
+    g_array_set_clear_func(replay.cells, clear_cell);
     add_cells(&replay, session);
     int status = find_status(&replay, verb, run_cells(&replay, verb, arguments));
     g_array_unref(replay.cells);

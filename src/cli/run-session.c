@@ -523,8 +523,10 @@ review_changes(const Run *run, const IpbRunArguments *arguments, int status)
         .layer = run->layer,
         .sandbox_config = arguments->kernel.sandbox_config,
         .is_unasked = run->is_interrupted || status >= 128,
+        .record = arguments->kernel.record,
     };
-    int reviewed = ipb_changes_review_commit(&review);
+    int reviewed = run->cells->drops_files ? ipb_changes_review_drop(&review)
+                                           : ipb_changes_review_commit(&review);
     return status != IPB_EXIT_OK ? status : reviewed;
 }
 

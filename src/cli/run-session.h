@@ -31,6 +31,7 @@ typedef struct {
     void *data;
     bool is_sequence; /* Ctrl-C ends it, however the interrupted cell ends */
     bool is_quiet;    /* output and errors of cells are not shown */
+    bool drops_files; /* what a staged session has written is discarded, and not reviewed */
     bool has_begun;   /* is set when the first cell begins */
 } IpbRunCells;
 

@@ -78,6 +78,7 @@ struct IpbSideCommand {
     GError *error;        /* the first one: it takes precedence over the end of the process */
     int held_signal;      /* it gets this one when it is executed; 0: none */
     bool keeps_input_open, is_paused, is_executed;
+    IpbDescendantsKill *killing; /* or NULL */
     bool is_timeout, is_killed, has_ended;
     int wait_status;
     bool *was_freed; /* by on_output, which is being called; or NULL */
@@ -229,6 +230,7 @@ end(IpbSideCommand *command, int wait_status)
     command->has_ended = true;
     command->wait_status = wait_status;
     g_clear_pointer(&command->timer, ipb_timer_free);
+    g_clear_pointer(&command->killing, ipb_descendants_kill_free);
     while (command->wire_fd >= 0 && read_wire(command))
         ;
     close_wire(command);
@@ -245,18 +247,29 @@ on_exit_wait_end(void *data)
     end(data, SIGKILL);
 }
 
+/* The process and its descendants have got the signal, or there is none. */
+static void
+on_killed(void *data)
+{
+    IpbSideCommand *command = data;
+    g_clear_pointer(&command->killing, ipb_descendants_kill_free);
+    if (command->fork != NULL)
+        ipb_fork_kill(command->fork);
+    command->timer = ipb_timer_new(command->loop, EXIT_WAIT_MS, on_exit_wait_end, command);
+}
+
 static void
 kill_command(IpbSideCommand *command)
 {
     if (command->is_killed || command->has_ended)
         return;
     command->is_killed = true;
+    g_clear_pointer(&command->timer, ipb_timer_free);
     if (command->pidfd >= 0)
-        ipb_descendants_kill(command->pid, command->pidfd);
-    if (command->fork != NULL)
-        ipb_fork_kill(command->fork);
-    ipb_timer_free(command->timer);
-    command->timer = ipb_timer_new(command->loop, EXIT_WAIT_MS, on_exit_wait_end, command);
+        command->killing = ipb_descendants_kill_new(command->loop, command->pid, command->pidfd,
+                                                    on_killed, command);
+    else
+        on_killed(command);
 }
 
 /* Takes @error. */
@@ -621,8 +634,10 @@ ipb_side_command_free(IpbSideCommand *command)
         return;
     if (command->was_freed != NULL)
         *command->was_freed = true;
-    if (command->pidfd >= 0 && !command->has_ended)
-        ipb_descendants_kill(command->pid, command->pidfd);
+    if (command->pidfd >= 0 && !command->has_ended && command->killing == NULL)
+        command->killing = ipb_descendants_kill_new(command->loop, command->pid, command->pidfd,
+                                                    on_killed, command);
+    ipb_descendants_kill_free(command->killing);
     ipb_fork_free(command->fork);
     ipb_timer_free(command->timer);
     ipb_timer_free(command->turn_timer);

@@ -110,6 +110,18 @@ add_calls(GString *out, const IpbRecordingCell *cell)
     g_string_append(out, "</ul>\n");
 }
 
+/* What was done with the files of a staged session. */
+static void
+add_files(GString *out, const IpbRecordingCell *cell)
+{
+    if (cell->files != NULL)
+        add_labelled_block(out, "Changed files", cell->files);
+    for (guint i = 0; i < cell->reviews->len; i++) {
+        const IpbRecordingNote *review = g_ptr_array_index(cell->reviews, i);
+        add_labelled_block(out, "After the cell", review->text);
+    }
+}
+
 static void
 add_cell(GString *out, const IpbRecording *recording, const IpbRecordingCell *cell)
 {
@@ -123,6 +135,7 @@ add_cell(GString *out, const IpbRecording *recording, const IpbRecordingCell *ce
         g_string_append(out, "<p>The record ends before the cell.</p>\n");
     else if (!g_str_equal(cell->status, "ok"))
         g_string_append_printf(out, "<p>The cell ended with the status %s.</p>\n", cell->status);
+    add_files(out, cell);
     g_string_append(out, "</section>\n");
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "notebook/indent.h"
+#include "notebook/markdown.h"
 
 /* Jupyter's. */
 #define INDENT 1
@@ -269,14 +270,9 @@ write_cell(IpbJsonWriter *writer, const IpbRecording *recording, const IpbRecord
     ipb_json_end_object(writer);
 }
 
-/* Variables of one session do not exist in the next: the notebook says where it begins. */
 static void
-write_session(IpbJsonWriter *writer, const IpbRecordingSession *session, size_t index)
+write_markdown_cell(IpbJsonWriter *writer, const char *id, const char *text)
 {
-    g_autofree char *id = g_strdup_printf("session-%zu", index + 1);
-    g_autofree char *text =
-        g_strdup_printf("## Session %zu%s%s", index + 1, session->time != NULL ? ", " : "",
-                        session->time != NULL ? session->time : "");
     ipb_json_begin_object(writer);
     ipb_json_member_string(writer, "cell_type", "markdown");
     ipb_json_member_string(writer, "id", id);
@@ -285,6 +281,30 @@ write_session(IpbJsonWriter *writer, const IpbRecordingSession *session, size_t 
     ipb_json_key(writer, "source");
     write_lines(writer, text, true);
     ipb_json_end_object(writer);
+}
+
+/* What was done with the files of a staged session: a cell of text below the cell. */
+static void
+write_files(IpbJsonWriter *writer, const IpbRecordingCell *cell)
+{
+    if (cell->files == NULL && cell->reviews->len == 0)
+        return;
+    g_autoptr(GString) text = g_string_new(NULL);
+    ipb_markdown_add_files(text, cell);
+    g_autofree char *id = g_strdup_printf("session-%zu-cell-%" G_GINT64_FORMAT "-files",
+                                          cell->session + 1, cell->number);
+    write_markdown_cell(writer, id, text->str);
+}
+
+/* Variables of one session do not exist in the next: the notebook says where it begins. */
+static void
+write_session(IpbJsonWriter *writer, const IpbRecordingSession *session, size_t index)
+{
+    g_autofree char *id = g_strdup_printf("session-%zu", index + 1);
+    g_autofree char *text =
+        g_strdup_printf("## Session %zu%s%s", index + 1, session->time != NULL ? ", " : "",
+                        session->time != NULL ? session->time : "");
+    write_markdown_cell(writer, id, text);
 }
 
 static void
@@ -321,6 +341,7 @@ ipb_ipynb_make(const IpbRecording *recording, size_t *ret_size)
             n_sessions = cell->session + 1;
         }
         write_cell(writer, recording, cell);
+        write_files(writer, cell);
     }
     ipb_json_end_array(writer);
     write_notebook_metadata(writer);

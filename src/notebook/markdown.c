@@ -95,6 +95,20 @@ add_calls(GString *out, const IpbRecordingCell *cell)
     add_block(out, "text", text->str);
 }
 
+void
+ipb_markdown_add_files(GString *out, const IpbRecordingCell *cell)
+{
+    if (cell->files != NULL) {
+        g_string_append(out, "Changed files:\n\n");
+        add_block(out, "text", cell->files);
+    }
+    for (guint i = 0; i < cell->reviews->len; i++) {
+        const IpbRecordingNote *review = g_ptr_array_index(cell->reviews, i);
+        g_string_append(out, "After the cell:\n\n");
+        add_block(out, "text", review->text);
+    }
+}
+
 static void
 add_cell(GString *out, const IpbRecording *recording, const IpbRecordingCell *cell)
 {
@@ -108,6 +122,7 @@ add_cell(GString *out, const IpbRecording *recording, const IpbRecordingCell *ce
         g_string_append(out, "The record ends before the cell.\n\n");
     else if (!g_str_equal(cell->status, "ok"))
         g_string_append_printf(out, "The cell ended with the status %s.\n\n", cell->status);
+    ipb_markdown_add_files(out, cell);
 }
 
 static void

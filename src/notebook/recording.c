@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "json/lines.h"
+#include "notebook/file-changes.h"
 
 /* The newest version of the format that is known: that of session/record.h. */
 #define MAX_FORMAT 1
@@ -25,6 +26,8 @@
 #define MAX_CELLS 1000000
 #define MAX_SESSIONS 100000
 #define MAX_CALLS 100000
+#define MAX_REVIEWS 100000
+#define MAX_LAYER 64 /* bytes of its name */
 #define MAX_VERSION 64
 #define CHUNK_SIZE (64 * 1024)
 
@@ -40,7 +43,7 @@ typedef struct {
     IpbRecordingUse use;
     size_t n_kernels; /* of this session, that were ready */
     size_t line;
-    size_t n_calls;
+    size_t n_calls, n_reviews;
     GError *torn; /* of the line before, unless a header follows */
     size_t n_torn;
 } Reader;
@@ -66,6 +69,8 @@ free_cell(void *data)
     g_free(cell->end_time);
     g_free(cell->status);
     g_ptr_array_unref(cell->calls);
+    g_ptr_array_unref(cell->reviews);
+    g_free(cell->files);
     g_free(cell);
 }
 
@@ -75,6 +80,7 @@ free_session(void *data)
     IpbRecordingSession *session = data;
     g_free(session->time);
     g_free(session->version);
+    g_free(session->layer);
     g_free(session);
 }
 
@@ -177,6 +183,13 @@ read_header(Reader *reader, const IpbJson *line, GError **error)
     return true;
 }
 
+static IpbRecordingSession *
+current_session(const Reader *reader)
+{
+    const GPtrArray *sessions = reader->recording->sessions;
+    return g_ptr_array_index(sessions, sessions->len - 1);
+}
+
 static bool
 read_cell(Reader *reader, const IpbJson *line, GError **error)
 {
@@ -202,6 +215,8 @@ read_cell(Reader *reader, const IpbJson *line, GError **error)
     cell->is_silent = is_silent;
     cell->code = g_strdup(code);
     cell->calls = g_ptr_array_new_with_free_func(free_note);
+    cell->reviews = g_ptr_array_new_with_free_func(free_note);
+    cell->is_after_discard = current_session(reader)->has_discard;
     cell->outputs = ipb_outputs_add_cell(recording->outputs);
     g_ptr_array_add(recording->cells, cell);
     g_hash_table_insert(reader->numbers, key, cell);
@@ -304,12 +319,80 @@ end_cell(Reader *reader, IpbRecordingCell *cell, const IpbJson *line, GError **e
     cell->status = g_strdup(status);
     g_free(cell->end_time);
     cell->end_time = copy_time(line);
+    g_free(cell->files);
+    cell->files = ipb_file_changes_text(ipb_json_get(line, "changes"),
+                                        ipb_json_get_string(line, "changes_cut"));
     if (get_count(line, "execution_count") > 0)
         cell->execution_count = get_count(line, "execution_count");
     if (message != NULL && !g_str_equal(status, "ok") && reader->use == IPB_RECORDING_DOCUMENT) {
         g_autofree char *text = g_strdup_printf("[ipybox] %s: %s\n", status, message);
         ipb_outputs_add_text(reader->recording->outputs, cell->outputs, true, text);
     }
+    return true;
+}
+
+/* "layer-…", as ipybox names it. */
+static bool
+is_layer(const char *name)
+{
+    return name != NULL && *name != '\0' && strlen(name) <= MAX_LAYER &&
+           name[strspn(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-_")] == '\0';
+}
+
+static bool
+read_staged(const Reader *reader, const IpbJson *line, GError **error)
+{
+    IpbRecordingSession *session = current_session(reader);
+    const char *layer = ipb_json_get_string(line, "layer");
+    if (!is_layer(layer) || session->layer != NULL)
+        return refuse(error, IPYBOX_ERROR_PROTOCOL, "\"layer\" must be a name, once");
+    session->layer = g_strdup(layer);
+    return true;
+}
+
+/* "2 committed, 1 not", and the changes. */
+static char *
+describe_review(const IpbJson *line, bool is_discard)
+{
+    const char *what = is_discard ? "discarded" : "committed";
+    const char *failure = ipb_json_get_string(line, "error");
+    const IpbJson *result = ipb_json_get(line, "result");
+    if (failure != NULL) {
+        g_autofree char *printable = g_utf8_make_valid(failure, -1);
+        return g_strdup_printf("nothing was %s: %s\n", what, g_strdelimit(printable, "\n", ' '));
+    }
+    int64_t total = get_count(result, "total"), n_problems = get_count(result, "problems");
+    const IpbJson *changes = ipb_json_get(result, "changes");
+    g_autofree char *files = ipb_file_changes_text(changes, ipb_json_get_string(result, "cut"));
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%" G_GINT64_FORMAT " %s", MAX(total - n_problems, 0), what);
+    if (n_problems > 0)
+        g_string_append_printf(text, ", %" G_GINT64_FORMAT " not", n_problems);
+    g_string_append_printf(text, "\n%s", files != NULL ? files : "");
+    int64_t n_shown = changes != NULL ? (int64_t) ipb_json_length(changes) : 0;
+    if (total > n_shown)
+        g_string_append_printf(text, "… and %" G_GINT64_FORMAT " more\n", total - n_shown);
+    return g_string_free(text, FALSE);
+}
+
+/* Of the cell before, since nothing else says when it was. A session's lines may be followed by one
+ * of an earlier session, whose changes were reviewed after its end: that is left out. */
+static bool
+read_review(Reader *reader, const IpbJson *line, bool is_discard, GError **error)
+{
+    IpbRecordingSession *session = current_session(reader);
+    IpbRecordingCell *cell = reader->last;
+    if (g_strcmp0(session->layer, ipb_json_get_string(line, "layer")) != 0)
+        return true;
+    session->has_discard = session->has_discard || is_discard;
+    if (cell == NULL)
+        return true;
+    if (reader->n_reviews++ >= MAX_REVIEWS)
+        return refuse(error, IPYBOX_ERROR_LIMIT, "the record has too many commits");
+    IpbRecordingNote *note = g_new0(IpbRecordingNote, 1);
+    note->time = copy_time(line);
+    note->text = describe_review(line, is_discard);
+    g_ptr_array_add(cell->reviews, note);
     return true;
 }
 
@@ -409,8 +492,13 @@ read_object(Reader *reader, const IpbJson *line, GError **error)
     if (reader->recording->sessions->len == 0)
         return refuse(error, IPYBOX_ERROR_INVALID,
                       "a record begins with a line of type \"record\"");
-    return g_str_equal(type, "cell") ? read_cell(reader, line, error)
-                                     : read_other_line(reader, type, line, error);
+    if (g_str_equal(type, "cell"))
+        return read_cell(reader, line, error);
+    if (g_str_equal(type, "staged"))
+        return read_staged(reader, line, error);
+    if (g_str_equal(type, "commit") || g_str_equal(type, "discard"))
+        return read_review(reader, line, g_str_equal(type, "discard"), error);
+    return read_other_line(reader, type, line, error);
 }
 
 static bool

@@ -11,10 +11,10 @@
 
 typedef struct IpbRecording IpbRecording;
 
-/* What ipybox itself did in a cell. */
+/* What ipybox itself did. */
 typedef struct {
     char *time;
-    char *text; /* for people, one line */
+    char *text; /* for people; of a tool call one line */
 } IpbRecordingNote;
 
 typedef struct {
@@ -26,16 +26,22 @@ typedef struct {
     char *end_time;
     char *status;     /* "ok", "error", "timeout", …; NULL: the record ends before it */
     GPtrArray *calls; /* IpbRecordingNote: tool calls */
+    /* Of a staged session: what the cell has changed, as ipb_file_changes_text(), or NULL. */
+    char *files;
+    GPtrArray *reviews; /* IpbRecordingNote: commits and discards after the cell */
     /* For REPLAY: */
     bool is_silent;
     bool asks_input;
-    size_t kernel;  /* the number of the session's kernel that ran it, from 1; 0: unknown */
-    size_t outputs; /* index in the outputs */
+    bool is_after_discard; /* changes were discarded earlier in the session */
+    size_t kernel;         /* the number of the session's kernel that ran it, from 1; 0: unknown */
+    size_t outputs;        /* index in the outputs */
 } IpbRecordingCell;
 
 typedef struct {
     char *time;
     char *version; /* of ipybox */
+    char *layer;   /* the name of the layer of a staged session; or NULL */
+    bool has_discard;
 } IpbRecordingSession;
 
 typedef enum {

@@ -34,17 +34,20 @@ struct IpbRecord {
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Opens the file in @directory (AT_FDCWD: an absolute path). *@ret_is_new: it did not exist. */
+/* Opens the file in @directory (AT_FDCWD: an absolute path). *@ret_is_new: it did not exist; NULL:
+ * it must exist. */
 static int
 open_in(int directory, const char *name, bool *ret_is_new)
 {
     const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    if (ret_is_new == NULL)
+        return openat(directory, name, flags);
     int fd = openat(directory, name, flags | O_CREAT | O_EXCL, 0600);
     *ret_is_new = fd >= 0;
     return fd < 0 && errno == EEXIST ? openat(directory, name, flags) : fd;
 }
 
-/* -1 with @error. */
+/* -1 with @error. @ret_is_new: NULL: the file must exist. */
 static int
 open_file(const char *base, const char *path, bool *ret_is_new, GError **error)
 {
@@ -187,17 +190,31 @@ has_ended(const IpbRecord *record)
     return record == NULL || record->fd < 0;
 }
 
-IpbRecord *
-ipb_record_open(const char *base, const char *path, GError **error)
+static IpbRecord *
+new_for(int fd, const char *path, bool is_new, GError **error)
 {
-    bool is_new = false;
-    int fd = open_file(base, path, &is_new, error);
     if (fd < 0)
         return NULL;
     g_autoptr(IpbRecord) record = g_new0(IpbRecord, 1);
     record->path = g_strdup(path);
     record->fd = fd;
-    if (!check_file(record, is_new, error))
+    return check_file(record, is_new, error) ? g_steal_pointer(&record) : NULL;
+}
+
+IpbRecord *
+ipb_record_resume(const char *base, const char *path, GError **error)
+{
+    int fd = open_file(base, path, NULL, error);
+    return new_for(fd, path, false, error);
+}
+
+IpbRecord *
+ipb_record_open(const char *base, const char *path, GError **error)
+{
+    bool is_new = false;
+    int fd = open_file(base, path, &is_new, error);
+    g_autoptr(IpbRecord) record = new_for(fd, path, is_new, error);
+    if (record == NULL)
         return NULL;
     g_autofree char *session = g_uuid_string_random();
     IpbJsonWriter *writer = begin_line("record");
@@ -249,6 +266,14 @@ write_end(IpbJsonWriter *writer, const IpbEvent *event)
         ipb_json_member_int(writer, "execution_count", event->execution_count);
     if (event->text != NULL)
         ipb_json_member_string(writer, "message", event->text);
+    if (event->changes != NULL) {
+        ipb_json_key(writer, "changes");
+        ipb_json_write_raw(writer, event->changes, strlen(event->changes));
+    }
+    if (event->changes_cut != NULL)
+        ipb_json_member_string(writer, "changes_cut", event->changes_cut);
+    if (event->is_undone)
+        ipb_json_member_bool(writer, "undone", true);
 }
 
 /* False: a record does not keep such events. */
@@ -328,5 +353,39 @@ ipb_record_call_end(IpbRecord *record, uint64_t request, const GError *failure, 
     ipb_json_member_string(writer, "status", failure == NULL ? "ok" : "error");
     if (failure != NULL)
         ipb_json_member_string(writer, "error", failure->message);
+    return end_line(record, writer, error);
+}
+
+static void
+write_layer(IpbJsonWriter *writer, const char *directory)
+{
+    g_autofree char *name = g_path_get_basename(directory);
+    ipb_json_member_string(writer, "layer", name);
+}
+
+bool
+ipb_record_layer(IpbRecord *record, const char *directory, GError **error)
+{
+    if (has_ended(record))
+        return true;
+    IpbJsonWriter *writer = begin_line("staged");
+    write_layer(writer, directory);
+    return end_line(record, writer, error);
+}
+
+bool
+ipb_record_changes(IpbRecord *record, const char *directory, bool is_discard,
+                   const IpbStagedResult *result, const GError *failure, GError **error)
+{
+    if (has_ended(record))
+        return true;
+    IpbJsonWriter *writer = begin_line(is_discard ? "discard" : "commit");
+    write_layer(writer, directory);
+    if (failure != NULL)
+        ipb_json_member_string(writer, "error", failure->message);
+    if (result != NULL) {
+        ipb_json_key(writer, "result");
+        ipb_staged_result_write(result, IPB_STAGED_MAX_SHOWN, writer);
+    }
     return end_line(record, writer, error);
 }

@@ -18,6 +18,7 @@
 #pragma once
 
 #include "kernel/event.h"
+#include "session/staged-workspace.h"
 #include "tools/audit-log.h"
 
 /* The version of the format, in the header. */
@@ -30,6 +31,9 @@ typedef struct IpbRecord IpbRecord;
  * not a regular file of this user alone with mode 0600), BUSY (another session records to it),
  * REFUSED (a link), SYSTEM. */
 IpbRecord *ipb_record_open(const char *base, const char *path, GError **error);
+/* Opens a record of this user to append to its last session, after that has ended. Errors: as for
+ * ipb_record_open(), and NOT_FOUND. */
+IpbRecord *ipb_record_resume(const char *base, const char *path, GError **error);
 void ipb_record_free(IpbRecord *record);
 
 /* A cell begins. Numbers of cells begin with 1 and rise. Errors, also of the following: SYSTEM,
@@ -44,5 +48,11 @@ bool ipb_record_decision(IpbRecord *record, uint64_t cell, const IpbDecision *de
 /* A call that was allowed has ended; @failure: NULL if it succeeded. @request: of its decision. */
 bool ipb_record_call_end(IpbRecord *record, uint64_t request, const GError *failure,
                          GError **error);
+/* The session's workspace is staged: the directory of its layer. */
+bool ipb_record_layer(IpbRecord *record, const char *directory, GError **error);
+/* What became of a commit or a discard of what is in this layer; @failure: NULL if there is a
+ * @result. */
+bool ipb_record_changes(IpbRecord *record, const char *directory, bool is_discard,
+                        const IpbStagedResult *result, const GError *failure, GError **error);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(IpbRecord, ipb_record_free)

@@ -142,6 +142,16 @@ on_tool_end(uint64_t request, const GError *failure, void *data)
 }
 
 static void
+on_changes_done(bool is_discard, const IpbStagedResult *result, const GError *failure, void *data)
+{
+    IpbSession *session = data;
+    g_autoptr(GError) error = NULL;
+    const char *layer = ipb_staged_workspace_directory(session->staged);
+    if (!ipb_record_changes(session->record, layer, is_discard, result, failure, &error))
+        report_record_error(session, error);
+}
+
+static void
 on_approval_ask(const IpbApprovalRequest *request, void *data)
 {
     IpbSession *session = data;
@@ -493,8 +503,11 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
         g_autofree char *place = ipb_staged_workspace_place(
             options->staging_dir, ipb_runtime_state_dir(session->runtime));
         session->staged = ipb_staged_workspace_new(session->loop, place, session->workspace, error);
-        if (session->staged == NULL)
+        if (session->staged == NULL ||
+            !ipb_record_layer(session->record, ipb_staged_workspace_directory(session->staged),
+                              error))
             return false;
+        ipb_staged_workspace_watch(session->staged, on_changes_done, session);
     }
     session->sandboxing =
         ipb_sandboxing_new(session->loop,

@@ -68,7 +68,9 @@ struct IpbStagedWorkspace {
     IpbLayerUser user;
     Operation *running;
     CopyWork *copying;
-    bool has_waiting_cell; /* it was given since the copy was begun */
+    bool has_waiting_cell;     /* it was given since the copy was begun */
+    IpbStagedDoneFunc on_done; /* or NULL */
+    void *done_data;
 };
 
 static void
@@ -221,6 +223,17 @@ work_on_copy(GTask *task, void *source, void *data, GCancellable *cancellable)
 /* --- on the loop ------------------------------------------------------------------------------ */
 
 static void
+report_done(const Operation *operation, const IpbStagedResult *result, const GError *error)
+{
+    const IpbStagedWorkspace *staged = operation->staged;
+    bool is_discard = operation->action == IPB_STAGED_DISCARD;
+    bool is_commit =
+        operation->action == IPB_STAGED_COMMIT || operation->action == IPB_STAGED_FREEZE_AND_COMMIT;
+    if (staged->on_done != NULL && (is_discard || is_commit))
+        staged->on_done(is_discard, result, error, staged->done_data);
+}
+
+static void
 on_operated(GObject *source, GAsyncResult *result, void *data)
 {
     Operation *operation = data;
@@ -237,6 +250,7 @@ on_operated(GObject *source, GAsyncResult *result, void *data)
         .digest = operation->digest,
         .diffs = operation->diffs,
     };
+    report_done(operation, ok ? &what : NULL, error);
     operation->func(ok ? &what : NULL, error, operation->data); /* may free it */
 }
 
@@ -438,6 +452,13 @@ ipb_staged_workspace_set_inside(IpbStagedWorkspace *staged, int fd, const IpbLay
     staged->inside = fd;
     if (user != NULL)
         staged->user = *user;
+}
+
+void
+ipb_staged_workspace_watch(IpbStagedWorkspace *staged, IpbStagedDoneFunc func, void *data)
+{
+    staged->on_done = func;
+    staged->done_data = data;
 }
 
 const char *

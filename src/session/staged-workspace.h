@@ -47,6 +47,10 @@ IpbStagedWorkspace *ipb_staged_workspace_new(IpbLoop *loop, const char *place,
                                              const char *workspace, GError **error);
 /* Works on a layer that was left behind. */
 IpbStagedWorkspace *ipb_staged_workspace_open(IpbLoop *loop, const char *directory, GError **error);
+/* Every commit and discard is reported to @func, before its own function. */
+typedef void (*IpbStagedDoneFunc)(bool is_discard, const IpbStagedResult *result,
+                                  const GError *error, void *data);
+void ipb_staged_workspace_watch(IpbStagedWorkspace *staged, IpbStagedDoneFunc func, void *data);
 /* The layer's directory. */
 const char *ipb_staged_workspace_directory(const IpbStagedWorkspace *staged);
 /* Whatever code does from now on, it knows the workspace as it is now. */

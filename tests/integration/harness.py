@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,21 @@ def descendants() -> set[int]:
                 found.add(pid)
                 todo.append(pid)
     return found
+
+
+def own_mounts(pids: Iterable[int], root: Path) -> int:
+    """The mounts of processes of ipybox.
+
+    These are all of the mount namespaces that they have made. In the namespace of this process,
+    which other programs use, too, they are those below @root.
+    """
+    ours = os.readlink("/proc/self/ns/mnt")
+    points: dict[str, list[str]] = {}
+    for pid in pids:
+        lines = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
+        points[os.readlink(f"/proc/{pid}/ns/mnt")] = [line.split()[4] for line in lines]
+    points[ours] = [point for point in points.get(ours, []) if point.startswith(f"{root}/")]
+    return sum(map(len, points.values()))
 
 
 def describe(pid: int) -> str:

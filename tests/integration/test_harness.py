@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
+from pathlib import Path
 
 import harness
 import pytest
@@ -46,6 +49,35 @@ def test_finds_files_and_sockets(tmp_path):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(place.state / "s"))
         assert place.left_behind() == ["t/file", "state/s"]
+
+
+MOUNT = "mount --make-rprivate / && mount -t tmpfs none $0 && echo ready && read line"
+
+
+@pytest.mark.needs_root
+def test_counts_own_mounts_only(tmp_path):
+    """Of a namespace that others use, too, those below the test's directory; of others all."""
+    tests, others = tmp_path / "tests", tmp_path / "others"
+    (tests / "mount").mkdir(parents=True)
+    others.mkdir()
+    own = harness.own_mounts([os.getpid()], tests)
+    assert own == 0
+    with ExitStack() as stack:
+        for point in (others, tests / "mount"):
+            subprocess.run(["mount", "-t", "tmpfs", "none", point], check=True)
+            stack.callback(subprocess.run, ["umount", point], check=True)
+            assert harness.own_mounts([os.getpid()], tests) == (point != others)
+        alone = stack.enter_context(
+            subprocess.Popen(
+                ["unshare", "--mount", "sh", "-c", MOUNT, others],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        )
+        assert alone.stdout and alone.stdout.readline() == b"ready\n"
+        lines = Path(f"/proc/{alone.pid}/mountinfo").read_text().count("\n")
+        assert harness.own_mounts([alone.pid, alone.pid], tests) == lines
+        assert harness.own_mounts([alone.pid, os.getpid()], tests) == lines + 1
 
 
 def test_official_client_is_there(client_python):

@@ -201,7 +201,20 @@ def evil(workspace) -> Path:
         line("result", cell=1, data={"application/javascript": EVIL}, execution_count=-5),
         line("error", cell=1, ename=EVIL, evalue=EVIL, traceback=EVIL),
         line("tool_call", cell=1, server=EVIL, tool=EVIL, arguments={EVIL: EVIL}, decision=EVIL),
-        line("done", cell=1, status="error", message=EVIL, execution_count=2**63 - 1),
+        line("staged", layer="layer-x"),
+        line(
+            "done",
+            cell=1,
+            status="error",
+            message=EVIL,
+            execution_count=2**63 - 1,
+            changes=[{"path": EVIL, "kind": EVIL, "type": EVIL}, 7, {"path": "``` ````", "a": []}],
+            changes_cut=EVIL,
+        ),
+        line("commit", layer="layer-x", result={"changes": [{"path": EVIL, "problem": EVIL}]}),
+        line("discard", layer="layer-x", error=EVIL),
+        line("commit", layer=EVIL, error="of another layer"),
+        line("discard", layer="layer-x", result=[1]),
         line("what", cell=1, text="is not known"),
     )
 
@@ -248,7 +261,8 @@ def test_markdown_blocks_cannot_be_left(run_ipybox, evil):
 
 
 def test_a_notebook_of_hostile_output(run_ipybox, evil, place):
-    (cell,) = valid_notebook(convert(run_ipybox, evil, "e.ipynb"), place)["cells"]
+    cell, files = valid_notebook(convert(run_ipybox, evil, "e.ipynb"), place)["cells"]
+    assert "of another layer" not in files["source"]
     assert cell["source"] == EVIL
     assert cell["outputs"][1]["text"].startswith("\ufffd")  # not a lone surrogate
 
@@ -280,6 +294,8 @@ def test_a_notebook_of_hostile_output(run_ipybox, evil, place):
             [header(), line("cell", cell=1, code="x"), line("done", cell=1, status="<b>")],
             'line 3: "status" is not known',
         ),
+        ([header(), line("staged", layer="a/b")], 'line 2: "layer" must be a name'),
+        ([header(), *[line("staged", layer="x")] * 2], 'line 3: "layer" must be a name'),
         (["[" * 100_000], "line 1: "),
     ],
 )

@@ -489,12 +489,12 @@ async def test_undo_on_error(sandbox: bool, undo: int) -> None:
 # What is left
 
 
-def core_state(core: int, layers: Path) -> tuple[int, ...]:
+def core_state(core: int, root: Path, layers: Path) -> tuple[int, ...]:
     """The numbers of descriptors, processes, mounts, and files of layers."""
     return (
         len(os.listdir(f"/proc/{core}/fd")),
         len(harness.descendants()),
-        len(Path(f"/proc/{core}/mounts").read_text().splitlines()),
+        harness.own_mounts([core], root),
         len(list(layers.rglob("*"))) if layers.exists() else 0,
     )
 
@@ -530,7 +530,7 @@ async def test_cycles_leave_nothing(mode: str, home: harness.Place) -> None:
             deadline = time.monotonic() + harness.GRACE_SECONDS
             last: tuple[int, ...] = ()
             while True:
-                now = core_state(core.pid, layers)
+                now = core_state(core.pid, home.root, layers)
                 is_low = at_most is None or all(
                     new <= old for new, old in zip(now, at_most, strict=True)
                 )

@@ -346,14 +346,16 @@ async def test_recorded_session(workspace: Path) -> None:
 # What is left
 
 
-def state_of(core: int) -> dict[str, int]:
-    """The numbers of processes, descriptors and mounts of the core and all below it."""
+def state_of(core: int, root: Path) -> dict[str, int]:
+    """The numbers of processes, descriptors and mounts of the core and all below it.
+
+    @root: the directory of all its files.
+    """
     pids = [core, *(pid for pid in harness.descendants() if pid != core)]
-    mounts = [Path(f"/proc/{pid}/mountinfo").read_text().count("\n") for pid in pids]
     return {
         "processes": len(pids),
         "descriptors": sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids),
-        "mounts": sum(mounts),
+        "mounts": harness.own_mounts(pids, root),
     }
 
 
@@ -368,16 +370,16 @@ def memory_kb(core: int) -> int:
     return total
 
 
-def is_at_most(core: int, before: dict[str, int]) -> bool:
+def is_at_most(core: int, root: Path, before: dict[str, int]) -> bool:
     try:
-        now = state_of(core)
+        now = state_of(core, root)
     except OSError:
         return False  # a process has just ended
     return all(now[name] <= before[name] for name in before)
 
 
 @sandboxes
-async def test_cycles_leave_nothing(sandbox: bool) -> None:
+async def test_cycles_leave_nothing(sandbox: bool, home: harness.Place) -> None:
     """No process, descriptor, mount or memory is left; the fixture looks for processes, too."""
     async with CodeExecutor(sandbox=sandbox) as executor:
         core = acquire_core()
@@ -388,13 +390,13 @@ async def test_cycles_leave_nothing(sandbox: bool) -> None:
                 (branch,) = await executor.fork()
                 await branch.stop()
 
-        before = state_of(core.pid)
+        before = state_of(core.pid, home.root)
         await cycle(WARM_UP_CYCLES)
         # The last branch may not have gone quite yet.
-        await until(lambda: is_at_most(core.pid, before))
+        await until(lambda: is_at_most(core.pid, home.root, before))
         memory = memory_kb(core.pid)
         await cycle(N_CYCLES)
-        await until(lambda: is_at_most(core.pid, before))
+        await until(lambda: is_at_most(core.pid, home.root, before))
         assert memory_kb(core.pid) < memory + MEMORY_SLACK_KB
         core.release()
         assert await text(executor, "len(x)") == "1000"

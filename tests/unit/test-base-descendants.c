@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/descendants.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -225,6 +227,103 @@ test_bounded(void)
     stop(&tree);
 }
 
+/* A subreaper with @n children, each with a child. All write a byte into *@ret_pipe when they are
+ * there; it ends when they all have ended. */
+static Tree
+start_many(unsigned n, int *ret_pipe)
+{
+    int ends[2];
+    char byte = 0;
+    g_assert_cmpint(pipe(ends), ==, 0);
+    Tree tree = {.root = fork()};
+    g_assert_cmpint(tree.root, >=, 0);
+    if (tree.root == 0) {
+        setpgid(0, 0);
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        for (unsigned i = 0; i < n; i++)
+            if (fork() == 0) {
+                fork();
+                break;
+            }
+        if (write(ends[1], &byte, 1) == 1)
+            for (;;)
+                pause();
+        _exit(1);
+    }
+    close(ends[1]);
+    for (unsigned i = 0; i < 2 * n + 1; i++)
+        g_assert_cmpint(read(ends[0], &byte, 1), ==, 1);
+    tree.pidfd = (int) syscall(SYS_pidfd_open, tree.root, 0);
+    *ret_pipe = ends[0];
+    return tree;
+}
+
+/* Has every process of the tree ended? */
+static bool
+is_closed(int fd, int timeout_ms)
+{
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    return poll(&end, 1, timeout_ms) == 1;
+}
+
+static void
+set_true(void *data)
+{
+    *(bool *) data = true;
+}
+
+/* A turn of the loop looks at a bounded number of processes: what has to be done in between is
+ * not kept waiting by thousands. */
+static void
+test_kill_in_turns(void)
+{
+    enum { MANY = 3 * IPB_DESCENDANTS_TURN };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, &error);
+    g_assert_no_error(error);
+    int alive;
+    Tree tree = start_many(MANY, &alive);
+    bool is_done = false;
+    IpbDescendantsKill *kill =
+        ipb_descendants_kill_new(loop, tree.root, tree.pidfd, set_true, &is_done);
+    unsigned n_turns = 0;
+    for (; !is_done; n_turns++)
+        g_main_context_iteration(ipb_loop_context(loop), TRUE);
+    g_assert_cmpuint(n_turns, >=, 2 * MANY / IPB_DESCENDANTS_TURN);
+    ipb_descendants_kill_free(kill);
+    g_assert_true(is_closed(alive, -1));
+    close(alive);
+    stop(&tree);
+}
+
+/* Freed early, it kills the rest at once, and reports nothing. */
+static void
+test_kill_that_is_freed(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(IpbLoop) loop = ipb_loop_new(NULL, &error);
+    int alive;
+    Tree tree = start_many(100, &alive), ended = start(0);
+    bool is_done = false;
+    g_assert_false(is_closed(alive, 0));
+    ipb_descendants_kill_free(
+        ipb_descendants_kill_new(loop, tree.root, tree.pidfd, set_true, &is_done));
+    g_assert_true(is_closed(alive, -1));
+    g_assert_false(is_done);
+    close(alive);
+    stop(&tree);
+    /* Of a process that has ended, nothing is left to kill. */
+    kill(ended.root, SIGKILL);
+    siginfo_t info;
+    g_assert_cmpint(waitid(P_PID, (id_t) ended.root, &info, WEXITED | WNOWAIT), ==, 0);
+    IpbDescendantsKill *late =
+        ipb_descendants_kill_new(loop, ended.root, ended.pidfd, set_true, &is_done);
+    while (!is_done)
+        g_main_context_iteration(ipb_loop_context(loop), TRUE);
+    ipb_descendants_kill_free(late);
+    stop(&ended);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -235,5 +334,7 @@ main(int argc, char **argv)
     g_test_add_func("/base/descendants/threads", test_threads);
     g_test_add_func("/base/descendants/many-threads", test_many_threads);
     g_test_add_func("/base/descendants/bounded", test_bounded);
+    g_test_add_func("/base/descendants/kill-in-turns", test_kill_in_turns);
+    g_test_add_func("/base/descendants/kill-that-is-freed", test_kill_that_is_freed);
     return g_test_run();
 }
