@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbHttpServer: our HTTP/1.1 server, for hostile peers: a strict head parser
- * (http/request-head.h), bodies by Content-Length only, bounds on everything, deadlines for
+ * (http/request-head.h), bodies by Content-Length, or chunked where a route takes them in pieces,
+ * bounds on everything, deadlines for
  * everything that a peer does. Kernels reach it (tools/tool-channel.h), and applications do
  * (`ipybox tool-server`, `ipybox gateway`).
  *

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import socket
+import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -18,8 +19,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from docs_blocks import fenced
+from harness import ROOT
 from meeting import Meeting
-from serve_driver import Background, Serve, send_raw, write_tokens
+from serve_driver import TIMEOUT, Background, Serve, send_raw, write_tokens
 
 ALICE, BOB = "a" * 32, "b" * 32
 
@@ -116,7 +119,9 @@ def test_list(serve, workspace):
     assert call(serve, "GET", "b.txt/").status == 404
 
 
-@pytest.mark.parametrize("name", ["with space.txt", "ä/ü.txt", "100%.txt", "a?b#c", "+&=", "x\\y", "nb\u202fsp"])
+@pytest.mark.parametrize(
+    "name", ["with space.txt", "ä/ü.txt", "100%.txt", "a?b#c", "+&=", "x\\y", "nb\u202fsp"]
+)
 def test_names(serve, workspace, name):
     assert call(serve, "PUT", quote(name), b"1").status == 201
     assert (workspace / name).read_bytes() == b"1"
@@ -191,6 +196,29 @@ def test_continue(serve, workspace):
         peer.sendall(b"2" * 1_000_000)
         assert peer.recv(1000).startswith(b"HTTP/1.1 204 ")
     assert (workspace / "x").read_bytes() == b"2" * 1_000_000
+
+
+def test_how_to(serve, workspace, place):
+    """The commands of docs/how-to/serve.md."""
+    document = (ROOT / "docs/how-to/serve.md").read_text()
+    (block,) = (b for b in fenced("serve.md", document) if "curl" in b.text)
+    commands = block.text.replace("localhost:8901", f"localhost:{serve.port}")
+    (place.home / "data.csv").write_text("a,b\n")
+    (place.home / "in").mkdir()
+    (place.home / "in/x").write_text("x")
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", commands],
+        cwd=place.home,
+        env=place.environ | {"TOKEN": serve.token},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (place.home / "copy.csv").read_text() == "a,b\n"
+    assert '"name": "data.csv"' in done.stdout.replace('":"', '": "')
+    assert done.stdout.endswith("in/\nin/x\n")
+    assert names_of(workspace) == {"in/data.csv"}
 
 
 # --- conditions and ranges --------------------------------------------------------------------

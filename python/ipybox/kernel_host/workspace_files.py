@@ -434,7 +434,7 @@ def name_of(member):
 
 
 def check_archive(file):
-    """Before anything is written: the archive is whole, and has only what is accepted."""
+    """Before anything is written: the archive is complete, and has only what is accepted."""
     n_members = n_bytes = 0
     with open_archive(file) as archive:
         for member in archive:
