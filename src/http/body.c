@@ -69,6 +69,33 @@ is_content(IpbHttpBodyState state)
     return state == IPB_HTTP_BODY_LENGTH || state == IPB_HTTP_BODY_DATA;
 }
 
+static void
+pass_content(IpbHttpBody *body, size_t n)
+{
+    body->left -= n;
+    if (body->left == 0)
+        body->state =
+            body->state == IPB_HTTP_BODY_DATA ? IPB_HTTP_BODY_DATA_CR : IPB_HTTP_BODY_DONE;
+}
+
+size_t
+ipb_http_body_take_content(IpbHttpBody *body, const char *bytes, size_t size, IpbSpan *ret_content)
+{
+    size_t at = 0;
+    *ret_content = (IpbSpan){bytes, 0};
+    while (at < size && body->state != IPB_HTTP_BODY_DONE && body->state != IPB_HTTP_BODY_BAD) {
+        if (is_content(body->state)) {
+            size_t n = (size_t) MIN(body->left, size - at);
+            *ret_content = (IpbSpan){bytes + at, n};
+            pass_content(body, n);
+            return at + n;
+        }
+        body->state = take_framing(body, bytes[at]);
+        at += body->state != IPB_HTTP_BODY_BAD;
+    }
+    return at;
+}
+
 size_t
 ipb_http_body_take(IpbHttpBody *body, const char *bytes, size_t size)
 {
@@ -81,10 +108,7 @@ ipb_http_body_take(IpbHttpBody *body, const char *bytes, size_t size)
         }
         size_t n = (size_t) MIN(body->left, size - at);
         at += n;
-        body->left -= n;
-        if (body->left == 0)
-            body->state =
-                body->state == IPB_HTTP_BODY_DATA ? IPB_HTTP_BODY_DATA_CR : IPB_HTTP_BODY_DONE;
+        pass_content(body, n);
     }
     return at;
 }

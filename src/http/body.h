@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IpbHttpBody: finds the end of a request's body that is passed on unchanged: after Content-Length
- * bytes, after the last chunk, or at once. Chunks with extensions and trailers are refused, because
- * readers understand them differently.
+ * IpbHttpBody: finds the end of a request's body: after Content-Length bytes, after the last chunk,
+ * or at once. A proxy passes the body on unchanged, and a server takes its content. Chunks with
+ * extensions and trailers are refused, because readers understand them differently.
  *
  * Plain struct, owned by value; no allocation.
  */
@@ -42,3 +42,7 @@ typedef struct {
 void ipb_http_body_init(IpbHttpBody *body, const IpbHttpHead *head);
 /* How many of the @size bytes belong to the body. */
 size_t ipb_http_body_take(IpbHttpBody *body, const char *bytes, size_t size);
+/* Takes bytes up to the end of the next piece of content, which *ret_content points to; it is empty
+ * if all of @bytes are framing, or the body ends. Returns how many bytes were taken. */
+size_t ipb_http_body_take_content(IpbHttpBody *body, const char *bytes, size_t size,
+                                  IpbSpan *ret_content);

@@ -4,6 +4,7 @@
  *
  *     HANDSHAKE → HEAD                                 with TLS
  *     HEAD → BODY → HANDLED → WRITE → HEAD …           one request after the other
+ *     HEAD → HANDLED → UPLOAD → HANDLED …              a body in pieces
  *                                   → FINISH → DRAIN   after an error, or "Connection: close"
  *                           → STREAM → WRITE …         an answer in pieces
  *                           → taken over               by an upgrade
@@ -29,6 +30,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "http/body.h"
 #include "http/output.h"
 #include "http/routes.h"
 #include "http/status.h"
@@ -37,6 +39,8 @@
 #define READ_SIZE (256 * 1024)
 /* What a reader must take within the timeout for writing. */
 #define MIN_WRITTEN (1024 * 1024)
+/* What a sender of a body in pieces must send within the timeout for bodies. */
+#define MIN_RECEIVED (1024 * 1024)
 /* Bytes that are drained, in bodies of the maximum size. */
 #define MAX_DRAINED 2
 /* A stream's writer is resumed when no more than this waits. */
@@ -50,6 +54,7 @@ typedef enum {
     STATE_HANDSHAKE,
     STATE_HEAD,
     STATE_BODY,
+    STATE_UPLOAD,
     STATE_HANDLED,
     STATE_STREAM,
     STATE_WRITE,
@@ -116,6 +121,12 @@ struct IpbHttpConnection {
     char *origin;
     /* Close after the answer */
     bool is_last;
+    /* A body in pieces */
+    bool is_upload, is_upload_paused, waits_for_continue;
+    IpbHttpBody upload;
+    size_t n_uploaded; /* since the deadline was set */
+    IpbHttpBodyFuncs upload_funcs;
+    void *upload_data;
     IpbHttpListing listing;
     /* For the request, whose body is large */
     IpbHttpTurn turn;
@@ -340,6 +351,9 @@ write_answer(IpbHttpConnection *connection)
 static void
 begin_answer(IpbHttpConnection *connection, IpbHttpAnswer *answer)
 {
+    if (connection->is_upload && connection->upload.state != IPB_HTTP_BODY_DONE)
+        connection->is_last = true; /* what follows is the rest of the body */
+    connection->is_upload = false;
     answer->is_last = connection->is_last = connection->is_last || answer->is_last;
     connection->request = NULL;
     consume_body(connection);
@@ -515,6 +529,13 @@ ipb_http_stream_end(IpbHttpStream *stream)
     finish_stream(stream);
 }
 
+void
+ipb_http_stream_abort(IpbHttpStream *stream)
+{
+    stream->has_ended = true;
+    end(stream->connection);
+}
+
 /* --- requests --------------------------------------------------------------------------------- */
 
 /* Is @token in the comma-separated list? */
@@ -570,11 +591,99 @@ handle(IpbHttpConnection *connection)
 {
     IpbHttpRequest *request = connection->request;
     connection->is_its_turn = false;
-    /* Only to be notified when the peer leaves. */
-    set_state(connection, STATE_HANDLED, EPOLLRDHUP, 0);
+    /* Only to be notified when the peer leaves. A body that has arrived ends with that. */
+    set_state(connection, STATE_HANDLED, connection->is_upload ? 0 : EPOLLRDHUP, 0);
     request->route->handler(request, connection->shared->options.data);
     if (connection->request == request)
         consume_body(connection);
+}
+
+/* The peer has gone, or its request is broken: the handler is notified. */
+static void
+end_request(IpbHttpConnection *connection)
+{
+    IpbHttpRequest *request = g_steal_pointer(&connection->request);
+    if (request == NULL)
+        return;
+    void (*on_gone)(void *data) = request->on_gone;
+    void *data = request->data;
+    free_request(request);
+    if (on_gone != NULL)
+        on_gone(data);
+}
+
+/* --- bodies in pieces ------------------------------------------------------------------------- */
+
+static void
+set_upload_state(IpbHttpConnection *connection)
+{
+    connection->n_uploaded = 0;
+    set_state(connection, STATE_UPLOAD, connection->is_upload_paused ? 0 : EPOLLIN,
+              connection->is_upload_paused ? 0 : timeouts(connection)->body_ms);
+}
+
+static void
+end_upload(IpbHttpConnection *connection)
+{
+    set_state(connection, STATE_HANDLED, EPOLLRDHUP, 0);
+    connection->upload_funcs.on_end(connection->upload_data); /* may answer */
+}
+
+/* Gives the handler what has arrived. False: nothing is left to do now. */
+static bool
+upload_piece(IpbHttpConnection *connection)
+{
+    IpbSpan content;
+    if (connection->upload.state == IPB_HTTP_BODY_DONE) {
+        end_upload(connection);
+        return true;
+    }
+    size_t size = ipb_buffer_size(&connection->in);
+    if (connection->is_upload_paused || size == 0)
+        return false;
+    const char *bytes = (const char *) ipb_buffer_data(&connection->in);
+    size_t taken = ipb_http_body_take_content(&connection->upload, bytes, size, &content);
+    if (connection->upload.state == IPB_HTTP_BODY_BAD) {
+        end_request(connection);
+        refuse(connection, 400, "the chunks of the body are malformed", NULL);
+        return true;
+    }
+    connection->n_uploaded += content.size;
+    if (connection->n_uploaded >= MIN_RECEIVED)
+        set_upload_state(connection);
+    g_autofree char *piece = g_memdup2(content.start, content.size);
+    ipb_buffer_consume(&connection->in, taken);
+    if (content.size > 0)
+        connection->upload_funcs.on_piece(piece, content.size, connection->upload_data);
+    return true;
+}
+
+void
+ipb_http_request_read_body(IpbHttpRequest *request, const IpbHttpBodyFuncs *funcs, void *data)
+{
+    IpbHttpConnection *connection = request->connection;
+    g_return_if_fail(connection->is_upload);
+    connection->upload_funcs = *funcs;
+    connection->upload_data = data;
+    set_upload_state(connection);
+    if (connection->waits_for_continue && connection->upload.state != IPB_HTTP_BODY_DONE &&
+        ipb_buffer_size(&connection->in) == 0)
+        send_continue(connection);
+    else
+        process_input(connection);
+}
+
+void
+ipb_http_request_pause_body(IpbHttpRequest *request, bool is_paused)
+{
+    IpbHttpConnection *connection = request->connection;
+    if (connection->is_upload_paused == is_paused)
+        return;
+    connection->is_upload_paused = is_paused;
+    if (connection->state != STATE_UPLOAD)
+        return;
+    set_upload_state(connection);
+    process_input(connection);
 }
 
 static bool
@@ -598,7 +707,7 @@ answer_options(IpbHttpConnection *connection, const IpbHttpHead *head)
 {
     const IpbHttpServerOptions *options = &connection->shared->options;
     if (!options->answers_options || !ipb_span_equal(head->method, "OPTIONS") ||
-        head->content_length > 0)
+        head->content_length > 0 || head->is_chunked)
         return false;
     g_autofree char *allow = ipb_http_route_list_methods(options, head);
     if (allow == NULL)
@@ -629,14 +738,20 @@ expect_body(IpbHttpConnection *connection, const IpbHttpRoute *route, const IpbH
             unsigned role)
 {
     IpbSpan value;
-    connection->body_claimed = connection->content_length = (size_t) head->content_length;
+    connection->is_upload = route->body == IPB_HTTP_BODY_STREAM;
+    connection->body_claimed = connection->content_length =
+        connection->is_upload ? 0 : (size_t) head->content_length;
     connection->is_last = is_last_request(head);
     bool is_waiting = ipb_http_head_get(head, "Expect", &value) && !head->is_http_1_0;
+    ipb_http_body_init(&connection->upload, head);
+    connection->is_upload_paused = false;
+    connection->waits_for_continue = is_waiting;
     connection->request = new_request(connection, route, head->size, role);
     ipb_buffer_consume(&connection->in, head->size);
     set_state(connection, STATE_BODY, EPOLLIN, timeouts(connection)->body_ms);
     connection->shared->on_changed(connection, connection->shared->data);
-    if (is_waiting && ipb_buffer_size(&connection->in) < connection->content_length)
+    if (is_waiting && !connection->is_upload &&
+        ipb_buffer_size(&connection->in) < connection->content_length)
         send_continue(connection);
 }
 
@@ -667,7 +782,8 @@ take_head(IpbHttpConnection *connection, IpbHttpHead *head)
         refuse(connection, 401, ipb_http_gate_hint(shared->gate), NULL);
     else if (route == NULL)
         refuse(connection, refusal.status, reason, allow);
-    else if (!claim(&shared->held_bodies, (size_t) head->content_length,
+    else if (route->body != IPB_HTTP_BODY_STREAM &&
+             !claim(&shared->held_bodies, (size_t) head->content_length,
                     shared->options.max_held_bodies))
         refuse(connection, 503, "too many large requests at the same time", NULL);
     else
@@ -732,6 +848,8 @@ process_step(IpbHttpConnection *connection)
         process_head(connection);
         return connection->state != STATE_HEAD || ipb_buffer_size(&connection->in) != size;
     }
+    if (connection->state == STATE_UPLOAD)
+        return upload_piece(connection);
     if (connection->state == STATE_BODY && size >= connection->content_length) {
         if (needs_turn(connection)) {
             wait_for_turn(connection);
@@ -760,8 +878,9 @@ static void
 read_input(IpbHttpConnection *connection)
 {
     size_t size = ipb_buffer_size(&connection->in);
-    size_t wanted = connection->state == STATE_HEAD ? IPB_HTTP_MAX_HEAD - size
-                                                    : connection->content_length - size;
+    size_t wanted = connection->state == STATE_HEAD     ? IPB_HTTP_MAX_HEAD - size
+                    : connection->state == STATE_UPLOAD ? READ_SIZE
+                                                        : connection->content_length - size;
     wanted = MIN(wanted, READ_SIZE) + (connection->tls != NULL ? IPB_TLS_MAX_RECORD : 0);
     uint8_t *room = ipb_buffer_reserve(&connection->in, wanted);
     ssize_t n = receive_bytes(connection, room, wanted);
@@ -828,6 +947,7 @@ on_ready(uint32_t events, void *data)
         return;
     case STATE_HEAD:
     case STATE_BODY:
+    case STATE_UPLOAD:
         read_input(connection);
         return;
     case STATE_HANDLED:
@@ -962,7 +1082,7 @@ ipb_http_request_answer_stream(IpbHttpRequest *request, const IpbHttpAnswer *hea
     IpbHttpStream *stream = connection->stream = g_new0(IpbHttpStream, 1);
     *stream = (IpbHttpStream){
         .connection = connection,
-        .is_chunked = !connection->is_http_1_0,
+        .is_chunked = !connection->is_http_1_0 && !answer.has_stream_size,
         .funcs = *funcs,
         .data = data,
     };
@@ -1039,26 +1159,12 @@ ipb_http_connection_new(IpbHttpShared *shared, int fd, GError **error)
     connection->fd = ipb_fd_steal(&owned_fd);
     connection->peer.fd = connection->fd;
     /* A record of TLS is read as a whole. */
-    ipb_buffer_init(&connection->in,
-                    IPB_HTTP_MAX_HEAD + shared->options.max_body + IPB_TLS_MAX_RECORD);
+    ipb_buffer_init(&connection->in, IPB_HTTP_MAX_HEAD + MAX(shared->options.max_body, READ_SIZE) +
+                                         IPB_TLS_MAX_RECORD);
     connection->state = tls != NULL ? STATE_HANDSHAKE : STATE_HEAD;
     connection->listing.link.data = connection;
     set_deadline(connection, timeouts(connection)->head_ms);
     return connection;
-}
-
-/* The peer has gone: the handler is notified. */
-static void
-end_request(IpbHttpConnection *connection)
-{
-    IpbHttpRequest *request = g_steal_pointer(&connection->request);
-    if (request == NULL)
-        return;
-    void (*on_gone)(void *data) = request->on_gone;
-    void *data = request->data;
-    free_request(request);
-    if (on_gone != NULL)
-        on_gone(data);
 }
 
 static void

@@ -331,7 +331,7 @@ ipb_http_gate_is_preflight(const IpbHttpGate *gate, const IpbHttpHead *head, uns
 {
     IpbSpan value;
     return ipb_span_equal(head->method, "OPTIONS") && head->content_length == 0 &&
-           ipb_http_head_get(head, "Access-Control-Request-Method", &value) &&
+           !head->is_chunked && ipb_http_head_get(head, "Access-Control-Request-Method", &value) &&
            ipb_http_gate_get_origin(gate, head, &value) && is_our_host(gate, head->host, port);
 }
 

@@ -48,7 +48,7 @@ make_head(const IpbHttpAnswer *answer, const char *framing, const IpbHttpOutputE
     GString *head = g_string_new(NULL);
     g_string_append_printf(head, "HTTP/1.1 %u %s\r\n", answer->status,
                            ipb_http_status_phrase(answer->status));
-    if (answer->status != 204)
+    if (answer->status != 204 && answer->status != 304)
         g_string_append_printf(
             head, "Content-Type: %s\r\n%s",
             answer->content_type != NULL ? answer->content_type : "application/json", framing);
@@ -68,7 +68,15 @@ char *
 ipb_http_output_stream_head(const IpbHttpAnswer *answer, const IpbHttpOutputExtras *extras,
                             bool is_chunked)
 {
-    return make_head(answer, is_chunked ? "Transfer-Encoding: chunked\r\n" : "", extras);
+    g_autofree char *size =
+        answer->has_stream_size
+            ? g_strdup_printf("Content-Length: %" G_GUINT64_FORMAT "\r\n", answer->stream_size)
+            : NULL;
+    return make_head(answer,
+                     size != NULL ? size
+                     : is_chunked ? "Transfer-Encoding: chunked\r\n"
+                                  : "",
+                     extras);
 }
 
 void

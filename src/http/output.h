@@ -36,7 +36,7 @@ void ipb_http_output_set(IpbHttpOutput *output, const IpbHttpAnswer *answer,
 bool ipb_http_output_write(IpbHttpOutput *output, int fd, IpbTls *tls);
 void ipb_http_output_clear(IpbHttpOutput *output);
 
-/* The head of an answer whose body has no known size: it is chunked, or ends with the connection.
- * Caller frees. */
+/* The head of an answer whose body follows: it has the size that the answer says, is chunked, or
+ * ends with the connection. Caller frees. */
 char *ipb_http_output_stream_head(const IpbHttpAnswer *answer, const IpbHttpOutputExtras *extras,
                                   bool is_chunked);

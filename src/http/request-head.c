@@ -197,35 +197,37 @@ check_length(IpbHttpHead *head)
     return IPB_HTTP_HEAD_WHOLE;
 }
 
-/* Checks the headers that decide where the message ends and for whom it is. */
 static IpbHttpHeadState
-check_framing(IpbHttpHead *head)
+check_encoding(IpbHttpHead *head)
 {
     IpbSpan value;
-    if (!ipb_http_head_get(head, "Host", &head->host) || head->host.size == 0)
-        return refuse(head, 400, "there is no Host header");
-    if (check_length(head) != IPB_HTTP_HEAD_WHOLE)
-        return IPB_HTTP_HEAD_BAD;
-    if (ipb_http_head_get(head, "Transfer-Encoding", &value))
-        return refuse(head, head->has_content_length ? 400 : 411,
-                      "Transfer-Encoding is not accepted: send the body with a Content-Length");
-    return IPB_HTTP_HEAD_WHOLE;
-}
-
-static IpbHttpHeadState
-check_proxied_framing(IpbHttpHead *head)
-{
-    IpbSpan value;
-    if (ipb_http_head_get(head, "Host", &head->host) && head->host.size == 0)
-        return refuse(head, 400, "the Host header is empty");
-    if (check_length(head) != IPB_HTTP_HEAD_WHOLE)
-        return IPB_HTTP_HEAD_BAD;
     head->is_chunked = ipb_http_head_get(head, "Transfer-Encoding", &value);
     if (head->is_chunked && head->has_content_length)
         return refuse(head, 400, "it has both a Transfer-Encoding and a Content-Length");
     if (head->is_chunked && (head->is_http_1_0 || !ipb_span_equal_nocase(value, "chunked")))
         return refuse(head, 400, "Transfer-Encoding must be chunked, with HTTP/1.1");
     return IPB_HTTP_HEAD_WHOLE;
+}
+
+/* Checks the headers that decide where the message ends and for whom it is. */
+static IpbHttpHeadState
+check_framing(IpbHttpHead *head)
+{
+    if (!ipb_http_head_get(head, "Host", &head->host) || head->host.size == 0)
+        return refuse(head, 400, "there is no Host header");
+    if (check_length(head) != IPB_HTTP_HEAD_WHOLE)
+        return IPB_HTTP_HEAD_BAD;
+    return check_encoding(head);
+}
+
+static IpbHttpHeadState
+check_proxied_framing(IpbHttpHead *head)
+{
+    if (ipb_http_head_get(head, "Host", &head->host) && head->host.size == 0)
+        return refuse(head, 400, "the Host header is empty");
+    if (check_length(head) != IPB_HTTP_HEAD_WHOLE)
+        return IPB_HTTP_HEAD_BAD;
+    return check_encoding(head);
 }
 
 /* "HTTP/1.1 101 Switching Protocols"; the text after the number may be missing. */

@@ -3,8 +3,8 @@
  * Parses the head of an HTTP/1.x request from a hostile peer (request line and headers), and that
  * of an answer. Where RFC 9112 leaves a choice, this parser takes the strict one, because an
  * attacker can exploit two readers that choose differently. Lines end in CRLF, no line is folded,
- * no header name is repeated, there is exactly one Host, a body has a Content-Length (digits), and
- * there is no Transfer-Encoding and no control character. For a proxy, which receives requests of
+ * no header name is repeated, there is exactly one Host, a body has a Content-Length (digits) or is
+ * chunked, never both, and there is no control character. For a proxy, which receives requests of
  * other programs' clients, it is a little less strict.
  *
  * Pure: no input, no output, no allocation. The spans of a head point into the caller's bytes.
@@ -46,7 +46,6 @@ typedef struct {
     IpbSpan host;
     bool has_content_length;
     uint64_t content_length;
-    /* Only of a proxied request */
     bool is_chunked;
     /* Bytes of the head; the body begins there */
     size_t size;

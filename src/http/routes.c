@@ -34,6 +34,9 @@ match(const char *pattern_text, IpbSpan path, char **ret_parameters)
 {
     IpbSpan pattern = {pattern_text, strlen(pattern_text)};
     size_t n = 0;
+    if (pattern.size > 0 && pattern.start[pattern.size - 1] == '*')
+        return path.size >= pattern.size - 1 &&
+               memcmp(path.start, pattern.start, pattern.size - 1) == 0;
     if (count_slashes(pattern) != count_slashes(path))
         return false;
     while (pattern.size > 0 || path.size > 0) {
@@ -88,15 +91,20 @@ check_body(const IpbHttpServerOptions *options, const IpbHttpRoute *route, const
            IpbHttpRefusal *refusal)
 {
     IpbSpan expectation;
+    bool is_stream = route->body == IPB_HTTP_BODY_STREAM;
     bool has_body = head->content_length > 0 || route->body == IPB_HTTP_BODY_JSON;
+    if (head->is_chunked && !is_stream)
+        return fail(refusal, 411,
+                    g_strdup("Transfer-Encoding is not accepted here: send the body with a "
+                             "Content-Length"));
     if (route->body == IPB_HTTP_BODY_NONE && has_body)
         return fail(refusal, 413,
                     g_strdup_printf("%s %s takes no body", route->method, route->path));
-    if (has_body && !has_right_type(options, head))
+    if (has_body && !is_stream && !has_right_type(options, head))
         return fail(refusal, 415, g_strdup("the Content-Type must be application/json"));
     if (route->body == IPB_HTTP_BODY_JSON && !head->has_content_length)
         return fail(refusal, 411, g_strdup("there is no Content-Length"));
-    if (head->content_length > options->max_body)
+    if (head->content_length > options->max_body && !is_stream)
         return fail(refusal, 413,
                     g_strdup_printf("the request is larger than %zu MiB", options->max_body >> 20));
     if (ipb_http_head_get(head, "Expect", &expectation) &&

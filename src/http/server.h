@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbHttpServer: our HTTP/1.1 server, for hostile peers: a strict head parser
- * (http/request-head.h), bodies by Content-Length only, bounds on everything, deadlines for
+ * (http/request-head.h), bodies by Content-Length, or chunked where a route takes them in pieces,
+ * bounds on everything, deadlines for
  * everything that a peer does. Kernels reach it (tools/tool-channel.h), and applications do
  * (`ipybox tool-server`, `ipybox gateway`).
  *
@@ -40,12 +41,16 @@ typedef enum {
     IPB_HTTP_BODY_JSON,
     /* If there is a body, it is JSON. */
     IPB_HTTP_BODY_OPTIONAL,
+    /* The handler is called after the head, and takes the body, of any type and size, in pieces:
+     * ipb_http_request_read_body(). It may be chunked. */
+    IPB_HTTP_BODY_STREAM,
 } IpbHttpBodyKind;
 
 typedef struct {
     const char *method;
     /* "/api/kernels/@/interrupt": each "@" is a segment of the path that is not empty, see
-     * ipb_http_request_parameter. The rest is compared as it is sent. */
+     * ipb_http_request_parameter. The rest is compared as it is sent. A "*" at the end stands for
+     * anything, also nothing. */
     const char *path;
     IpbHttpBodyKind body;
     /* Bits of the roles that may send it (http/gate.h) */
@@ -58,7 +63,7 @@ typedef struct {
     /* From the first byte of a head, or the start of the connection, to its end; also for the
      * handshake of TLS */
     unsigned head_ms;
-    /* For the whole body */
+    /* For the whole body; of one that is read in pieces, for each MiB */
     unsigned body_ms;
     /* To accept another MiB of an answer, or its rest */
     unsigned write_ms;
@@ -163,6 +168,23 @@ unsigned ipb_http_request_role(const IpbHttpRequest *request);
 /* @on_gone: the peer left before the answer, and the request does not exist any more. */
 void ipb_http_request_set_gone(IpbHttpRequest *request, void (*on_gone)(void *data), void *data);
 
+/* --- a body in pieces (IPB_HTTP_BODY_STREAM) -------------------------------------------------- */
+
+/* Called from the loop. They may pause the body, or answer the request. */
+typedef struct {
+    void (*on_piece)(const char *bytes, size_t size, void *data);
+    /* The body is complete. Otherwise the peer leaves, is too slow or sends malformed chunks:
+     * then on_gone of the request is called. */
+    void (*on_end)(void *data);
+} IpbHttpBodyFuncs;
+
+/* Begins to read the body; a peer that waits for "100 Continue" gets it. Call
+ * ipb_http_request_set_gone() before. Both functions may be called before this returns. An answer
+ * before the end of the body ends the connection. */
+void ipb_http_request_read_body(IpbHttpRequest *request, const IpbHttpBodyFuncs *funcs, void *data);
+/* While it is paused, nothing is read, and the peer may take as long as it likes. */
+void ipb_http_request_pause_body(IpbHttpRequest *request, bool is_paused);
+
 /* With each 503: clients that honour it try again after a second. */
 #define IPB_HTTP_RETRY_AFTER "Retry-After: 1\r\n"
 
@@ -179,6 +201,9 @@ typedef struct {
     const char *prefix;
     GBytes *body;
     const char *suffix;
+    /* Of ipb_http_request_answer_stream(): exactly so many bytes follow */
+    bool has_stream_size;
+    uint64_t stream_size;
     /* Close the connection then */
     bool is_last;
 } IpbHttpAnswer;
@@ -224,6 +249,9 @@ IpbHttpStream *ipb_http_request_answer_stream(IpbHttpRequest *request, const Ipb
 size_t ipb_http_stream_write(IpbHttpStream *stream, const char *bytes, size_t size);
 /* Ends the body. What waits is still sent; the stream does not exist any more. */
 void ipb_http_stream_end(IpbHttpStream *stream);
+/* The answer cannot be completed: closes the connection, so that the peer notices it. The stream
+ * does not exist any more. */
+void ipb_http_stream_abort(IpbHttpStream *stream);
 
 /* --- taking over ------------------------------------------------------------------------------ */
 

@@ -16,6 +16,9 @@ static const struct {
     {201, "Created"},
     {202, "Accepted"},
     {204, "No Content"},
+    {206, "Partial Content"},
+    {301, "Moved Permanently"},
+    {304, "Not Modified"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
     {403, "Forbidden"},
@@ -25,8 +28,10 @@ static const struct {
     {408, "Request Timeout"},
     {409, "Conflict"},
     {411, "Length Required"},
+    {412, "Precondition Failed"},
     {413, "Content Too Large"},
     {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"},
     {417, "Expectation Failed"},
     {422, "Unprocessable Content"},
     {426, "Upgrade Required"},
@@ -37,6 +42,7 @@ static const struct {
     {503, "Service Unavailable"},
     {504, "Gateway Timeout"},
     {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
 };
 
 const char *

@@ -156,9 +156,8 @@ note_writable(const IpbSandboxing *sandboxing, const IpbSandboxPlan *plan)
 }
 
 static IpbSandboxPlan *
-make_plan(void *data, GError **error)
+make_plan_with(IpbSandboxing *sandboxing, bool has_tools, GError **error)
 {
-    IpbSandboxing *sandboxing = data;
     g_autofree char *tools = g_build_filename(sandboxing->workspace, "mcptools", NULL);
     if (sandboxing->makes_packages && !make_packages(sandboxing, tools, error))
         return NULL;
@@ -192,7 +191,7 @@ make_plan(void *data, GError **error)
         .packages = (const char *const *) packages,
         .environments = (const char *const *) environments,
         .layer = layer,
-        .has_tools = true,
+        .has_tools = has_tools,
         .tool_port = IPB_SANDBOX_TOOL_PORT,
         .limits = IPB_SANDBOX_LIMITS_DEFAULT,
     };
@@ -207,6 +206,18 @@ make_plan(void *data, GError **error)
         sandboxing->denials =
             ipb_denials_new(sandboxing->loop, plan->workspace, on_denials, sandboxing);
     return plan;
+}
+
+static IpbSandboxPlan *
+make_plan(void *data, GError **error)
+{
+    return make_plan_with(data, /* has_tools= */ true, error);
+}
+
+IpbSandboxPlan *
+ipb_sandboxing_make_command_plan(IpbSandboxing *sandboxing, GError **error)
+{
+    return make_plan_with(sandboxing, /* has_tools= */ false, error);
 }
 
 static void

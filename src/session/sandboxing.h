@@ -58,6 +58,9 @@ char *ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *
 IpbSandboxPlan *ipb_sandboxing_make_install_plan(const IpbSandboxing *sandboxing,
                                                  const char *directory, const char *const *readable,
                                                  const char *const *hosts, GError **error);
+/* The plan for a program with the rights of a cell, but without the tool channel. Not of a staged
+ * session. */
+IpbSandboxPlan *ipb_sandboxing_make_command_plan(IpbSandboxing *sandboxing, GError **error);
 /* For IpbKernelOptions; valid as long as the object. */
 IpbKernelSandboxFuncs ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing);
 /* The plan that says what may be committed: that of the last sandbox. Caller unrefs. */

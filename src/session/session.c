@@ -319,6 +319,12 @@ ipb_session_make_reading_plan(IpbSession *session, GError **error)
     return ipb_sandbox_plan_new(&options, error);
 }
 
+IpbSandboxPlan *
+ipb_session_make_command_plan(IpbSession *session, GError **error)
+{
+    return ipb_sandboxing_make_command_plan(session->sandboxing, error);
+}
+
 unsigned
 ipb_session_tool_port(IpbSession *session)
 {

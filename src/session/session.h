@@ -280,6 +280,9 @@ const char *ipb_session_workspace(IpbSession *session);
 /* What code of the session may read and write in the workspace, by the session's configuration of a
  * sandbox; without a sandbox, by the default one. Caller unrefs. */
 IpbSandboxPlan *ipb_session_make_reading_plan(IpbSession *session, GError **error);
+/* The plan of a sandbox in which a program has the rights of a cell, but cannot call tools. For a
+ * session that is sandboxed and not staged. Caller unrefs. */
+IpbSandboxPlan *ipb_session_make_command_plan(IpbSession *session, GError **error);
 /* Where its kernel calls tools: a port of 127.0.0.1, and the token. 0: in its sandbox only. */
 unsigned ipb_session_tool_port(IpbSession *session);
 const char *ipb_session_tool_token(IpbSession *session);

@@ -41,6 +41,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     g_assert(head.size <= MIN(size, IPB_HTTP_MAX_HEAD) && head.size == other.size);
     g_assert(head.n_headers <= IPB_HTTP_MAX_HEADERS);
+    g_assert(!head.is_chunked || (!head.has_content_length && head.content_length == 0));
     check_inside(head.method, bytes, head.size);
     check_inside(head.target, bytes, head.size);
     check_inside(head.host, bytes, head.size);

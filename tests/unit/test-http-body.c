@@ -80,6 +80,37 @@ test_bad_chunks(void)
     }
 }
 
+/* In pieces of any size, the content is the same, and what follows is not taken. */
+static void
+test_content(void)
+{
+    static const char TEXT[] = "3\r\nabc\r\n00A\r\n0123456789\r\n0\r\n\r\nGET / HTTP/1.1";
+    const size_t size = strlen(TEXT) - strlen("GET / HTTP/1.1");
+    for (size_t step = 1; step <= strlen(TEXT); step++) {
+        IpbHttpBody body = begin("Transfer-Encoding: chunked\r\n");
+        g_autoptr(GString) content = g_string_new(NULL);
+        size_t at = 0;
+        for (size_t end = step; body.state != IPB_HTTP_BODY_DONE; end += step) {
+            end = MIN(end, strlen(TEXT));
+            IpbSpan piece;
+            while (at < end && body.state != IPB_HTTP_BODY_DONE) {
+                at += ipb_http_body_take_content(&body, TEXT + at, end - at, &piece);
+                g_string_append_len(content, piece.start, (gssize) piece.size);
+            }
+        }
+        g_assert_cmpstr(content->str, ==, "abc0123456789");
+        g_assert_cmpuint(at, ==, size);
+    }
+    IpbHttpBody body = begin("Content-Length: 3\r\n");
+    IpbSpan piece;
+    g_assert_cmpuint(ipb_http_body_take_content(&body, "abcGET", 6, &piece), ==, 3);
+    g_assert_cmpint(body.state, ==, IPB_HTTP_BODY_DONE);
+    body = begin("Transfer-Encoding: chunked\r\n");
+    ipb_http_body_take_content(&body, "3;a\r\nabc", 8, &piece);
+    g_assert_cmpint(body.state, ==, IPB_HTTP_BODY_BAD);
+    g_assert_cmpuint(piece.size, ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -88,5 +119,6 @@ main(int argc, char **argv)
     g_test_add_func("/http/body/length", test_length);
     g_test_add_func("/http/body/chunks", test_chunks);
     g_test_add_func("/http/body/bad-chunks", test_bad_chunks);
+    g_test_add_func("/http/body/content", test_content);
     return g_test_run();
 }

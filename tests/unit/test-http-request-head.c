@@ -85,8 +85,11 @@ test_refused(void)
         {400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0x1\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551617\r\n\r\n"},
-        {411, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: x\r\n\r\n"},
+        {400, "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"},
+        {400, "GET / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"},
+        {400,
+         "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         IpbHttpHead head = {0};
@@ -167,6 +170,17 @@ test_proxied(void)
     }
 }
 
+static void
+test_chunked(void)
+{
+    IpbHttpHead head = {0};
+    g_assert_cmpint(parse("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", &head),
+                    ==, IPB_HTTP_HEAD_WHOLE);
+    g_assert_true(head.is_chunked && !head.has_content_length);
+    g_assert_cmpint(parse("GET / HTTP/1.1\r\nHost: a\r\n\r\n", &head), ==, IPB_HTTP_HEAD_WHOLE);
+    g_assert_false(head.is_chunked);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -177,5 +191,6 @@ main(int argc, char **argv)
     g_test_add_func("/http/request-head/nul-bytes", test_nul_bytes);
     g_test_add_func("/http/request-head/limits", test_limits);
     g_test_add_func("/http/request-head/proxied", test_proxied);
+    g_test_add_func("/http/request-head/chunked", test_chunked);
     return g_test_run();
 }

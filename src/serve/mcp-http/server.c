@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "mcp/messages.h"
 #include "serve/mcp-http/channel.h"
+#include "serve/mcp-http/files.h"
 #include "serve/mcp-http/refusal.h"
 #include "serve/mcp-http/sse.h"
 #include "serve/mcp-http/stateless.h"
@@ -76,6 +77,7 @@ struct IpbMcpHttpServer {
     IpbSessionOptions probe_options;
     IpbMcpStateless *stateless;
     IpbMcpSse *sse;
+    IpbMcpFiles *files;
     /* Id → Session, owned */
     GHashTable *sessions;
     /* Session, owned: those that are ending */
@@ -575,6 +577,23 @@ handle_ready(IpbHttpRequest *request, void *data)
                                                                             : "starting"));
 }
 
+static void
+handle_files(IpbHttpRequest *request, void *data)
+{
+    IpbMcpHttpServer *server = data;
+    if (!server->is_ready || server->is_closing) {
+        ipb_http_request_refuse_error(request, 503,
+                                      server->is_closing
+                                          ? "the server is ending"
+                                          : "the server is starting: try again in a second",
+                                      IPB_HTTP_RETRY_AFTER);
+        return;
+    }
+    const Principal *principal = find_principal(server, request);
+    ipb_mcp_files_handle(server->files, principal->service, &principal->session_options, request);
+}
+
+#define FILES IPB_MCP_FILES_PATH "*"
 #define ROLE_ANYBODY (IPB_HTTP_ROLE_APPLICATION | IPB_HTTP_ROLE_STRANGER)
 
 static const IpbHttpRoute ROUTES[] = {
@@ -583,6 +602,10 @@ static const IpbHttpRoute ROUTES[] = {
     {"DELETE", "/mcp", IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, handle_delete},
     {"GET", SSE_PATH, IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, handle_sse},
     {"POST", SSE_PATH "/@", IPB_HTTP_BODY_JSON, IPB_HTTP_ROLE_APPLICATION, handle_sse_post},
+    {"GET", FILES, IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, handle_files},
+    {"HEAD", FILES, IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, handle_files},
+    {"PUT", FILES, IPB_HTTP_BODY_STREAM, IPB_HTTP_ROLE_APPLICATION, handle_files},
+    {"DELETE", FILES, IPB_HTTP_BODY_NONE, IPB_HTTP_ROLE_APPLICATION, handle_files},
     {"GET", "/healthz", IPB_HTTP_BODY_NONE, ROLE_ANYBODY, handle_health},
     {"GET", "/readyz", IPB_HTTP_BODY_NONE, ROLE_ANYBODY, handle_ready},
 };
@@ -678,9 +701,10 @@ make_http(IpbMcpHttpServer *server)
     if (server->options.origins != NULL)
         options.cors = (IpbHttpCors){
             .headers = "Authorization, Content-Type, Accept, Last-Event-ID, " SESSION_HEADER
-                       ", " REVISION_HEADER ", Mcp-Method, Mcp-Name",
-            .exposed = SESSION_HEADER,
-            .methods = "GET, POST, DELETE",
+                       ", " REVISION_HEADER ", Mcp-Method, Mcp-Name, If-Match, If-None-Match, "
+                       "If-Modified-Since, If-Range, Range",
+            .exposed = SESSION_HEADER ", ETag, Content-Range, Content-Disposition",
+            .methods = "GET, HEAD, POST, PUT, DELETE",
         };
     return ipb_http_server_new(server->loop, &options, make_gate(server));
 }
@@ -725,7 +749,7 @@ on_refused_peer(const char *address, void *data)
 }
 
 static void
-on_stateless_over(void *data)
+on_request_over(void *data)
 {
     close_leavers(data);
     advance_close(data);
@@ -749,8 +773,9 @@ ipb_mcp_http_server_new(const IpbMcpHttpServerOptions *options)
     server->budget.max_held = MAX_HELD_EVENTS;
     server->session_budget.max = options->max_sessions;
     server->stateless =
-        ipb_mcp_stateless_new(server->loop, &server->budget, on_stateless_over, server);
+        ipb_mcp_stateless_new(server->loop, &server->budget, on_request_over, server);
     server->sse = ipb_mcp_sse_new(server->loop, on_sse_closed, server);
+    server->files = ipb_mcp_files_new(options->runtime, on_request_over, server);
     server->sessions = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_session);
     server->endings = g_ptr_array_new_with_free_func(free_session);
     server->pool = make_pool(server);
@@ -832,7 +857,8 @@ close_leavers(IpbMcpHttpServer *server)
     for (guint i = 0; i < server->leavers->len; i++) {
         Principal *principal = g_ptr_array_index(server->leavers, i);
         if (principal->is_closing || principal->n_sessions > 0 ||
-            ipb_mcp_stateless_serves(server->stateless, principal->service))
+            ipb_mcp_stateless_serves(server->stateless, principal->service) ||
+            ipb_mcp_files_serves(server->files, principal->service))
             continue;
         principal->is_closing = true;
         ipb_mcp_service_close(principal->service, on_leaver_closed, principal);
@@ -879,6 +905,7 @@ ipb_mcp_http_server_set_principals(IpbMcpHttpServer *server, IpbPrincipals *prin
         g_ptr_array_add(server->leavers, principal);
         end_sessions_of(principal);
         ipb_mcp_stateless_end_of(server->stateless, principal->service);
+        ipb_mcp_files_end_of(server->files, principal->service);
         ipb_mcp_sse_end_of(server->sse, principal);
     }
     close_leavers(server);
@@ -937,7 +964,8 @@ is_busy(const IpbMcpHttpServer *server)
 {
     GHashTableIter iter;
     void *session;
-    if (ipb_mcp_stateless_is_busy(server->stateless) || ipb_mcp_sse_is_busy(server->sse))
+    if (ipb_mcp_stateless_is_busy(server->stateless) || ipb_mcp_sse_is_busy(server->sse) ||
+        ipb_mcp_files_serves(server->files, NULL))
         return true;
     g_hash_table_iter_init(&iter, server->sessions);
     while (g_hash_table_iter_next(&iter, NULL, &session))
@@ -964,9 +992,11 @@ advance_close(IpbMcpHttpServer *server)
     g_clear_pointer(&server->drain_timer, ipb_timer_free);
     ipb_mcp_stateless_end(server->stateless);
     ipb_mcp_sse_end(server->sse);
+    ipb_mcp_files_end_of(server->files, NULL);
     end_all_sessions(server);
-    if (server->endings->len > 0 || server->leavers->len > 0 ||
-        ipb_mcp_stateless_is_busy(server->stateless) || ipb_mcp_sse_count(server->sse) > 0)
+    if (server->endings->len > 0 || ipb_mcp_files_serves(server->files, NULL) ||
+        server->leavers->len > 0 || ipb_mcp_stateless_is_busy(server->stateless) ||
+        ipb_mcp_sse_count(server->sse) > 0)
         return;
     server->has_closed_services = true;
     for (guint i = 0; i < server->principals->len; i++) {
@@ -1007,6 +1037,7 @@ ipb_mcp_http_server_free(IpbMcpHttpServer *server)
     ipb_timer_free(server->closed_timer);
     ipb_session_free(server->probe);
     ipb_mcp_stateless_free(server->stateless);
+    ipb_mcp_files_free(server->files);
     g_ptr_array_unref(server->principals);
     g_ptr_array_unref(server->leavers);
     ipb_session_pool_free(server->pool);

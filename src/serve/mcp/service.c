@@ -169,6 +169,12 @@ make_common(IpbMcpService *service, GError **error)
     return true;
 }
 
+IpbSession *
+ipb_mcp_service_common_session(IpbMcpService *service, GError **error)
+{
+    return make_common(service, error) ? service->shared.common : NULL;
+}
+
 /* A client without a session of its own sees the servers, too. */
 static void
 register_early(IpbMcpService *service)

@@ -58,6 +58,9 @@ IpbMcpConnection *ipb_mcp_service_connect(IpbMcpService *service, IpbMessageChan
  * Once. */
 void ipb_mcp_service_disconnect(IpbMcpService *service, IpbMcpConnection *connection,
                                 void (*done)(void *data), void *data);
+/* A session without a kernel, with the options of the others, but not staged. Borrowed; NULL with
+ * @error. */
+IpbSession *ipb_mcp_service_common_session(IpbMcpService *service, GError **error);
 /* Sessions that the clients have. */
 unsigned ipb_mcp_service_count_sessions(const IpbMcpService *service);
 /* Ends all sessions in order; @done from the loop when nothing of them is left. Once. */
