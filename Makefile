@@ -6,9 +6,9 @@
 #                 draws a plot. If no sandbox can be made, scripts/demo prints why and exits with 3
 #   make check    the tests; the last line says how many passed
 #   make check-all  more tests: also with other projects' suites and programs. CI runs this
-#   make verify-long  what takes too long for each change: other kernels and containers, in virtual
-#                 machines, long races, git's own tests, load on `ipybox serve`, longer fuzzing, and
-#                 all tests with sanitizers. It needs root, on Debian 12
+#   make verify-long  what takes too long for each change: other kernels, arm64 and containers, in
+#                 virtual machines, long races, git's own tests, load on `ipybox serve`, longer
+#                 fuzzing, and all tests with sanitizers. It needs root, on Debian 12
 #   make docs     the manual and the reference of the C API, in build/docs
 #   make bench    the benchmarks
 #   make format   clang-format on everything
@@ -70,6 +70,7 @@ verify-long: all
 	@scripts/test-setup check-all
 	@.venv/bin/python scripts/check-kernels
 	@.venv/bin/python scripts/check-image
+	@.venv/bin/python scripts/check-image --architecture arm64
 	@scripts/cross-packages arm64 build/packages-arm64
 	@.venv/bin/python scripts/check-races
 	@.venv/bin/python scripts/check-git-tests

@@ -5,13 +5,15 @@ a virtual machine, with the system's Python.
 It prints a line for each check, `ok NAME` or `FAILED NAME: WHY`, `figure NAME VALUE` for what was
 measured, and at the end `end`.
 
-usage: inside.py WORK PROFILES ENGINE...
+usage: inside.py WORK FILES ENGINE...
 
-WORK      an empty directory that the ordinary user 1000 can write
-PROFILES  docker/ of ipybox
-ENGINE    docker=COMMAND (as root), podman=COMMAND (rootless): how to call it. `,apparmor` after the
-          name: AppArmor restricts its containers. `,ports`: it can publish ports. `,few`: not all
-          checks, for less time.
+WORK    an empty directory that the ordinary user 1000 can write
+FILES   has docker/ and plugin/ of ipybox
+ENGINE  docker=COMMAND (as root), podman=COMMAND (rootless): how to call it. `,apparmor` after the
+        name: AppArmor restricts its containers. `,ports`: it can publish ports. `,only`: no more.
+        `,few`: not all checks, for less time. `,first`: also without sandboxes. `,emulated`: QEMU
+        runs each program of the image, so no kernel can be started: Debian 12's QEMU does not know
+        the flags of clone() that the core needs.
 """
 
 from __future__ import annotations
@@ -81,14 +83,20 @@ class Engine:
 class McpServer:
     """A container as an MCP server on stdio."""
 
-    def __init__(self, engine: Engine, workspace: Path, *options: str, args: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        engine: Engine,
+        workspace: Path,
+        *options: str,
+        args: tuple[str, ...] = (),
+        command: list[str] | None = None,
+    ):
         self.started = time.monotonic()
         self.errors = (workspace.parent / f"{workspace.name}.stderr").open("w+")
+        run = [*engine.command, "run", "-i", "--rm", "--network=none", *options]
         self.process = subprocess.Popen(
-            [
-                *[*engine.command, "run", "-i", "--rm", "--network=none", *options],
-                *["-v", f"{workspace}:/app/workspace", IMAGE, *args],
-            ],
+            command or [*run, "-v", f"{workspace}:/app/workspace", IMAGE, *args],
+            cwd=workspace,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -148,8 +156,9 @@ class McpServer:
 
 
 class Checks:
-    def __init__(self, work: Path, profiles: Path) -> None:
-        self.work, self.profiles = work, profiles
+    def __init__(self, work: Path, files: Path) -> None:
+        self.work, self.files = work, files
+        self.profiles = files / "docker"
         self.failed = 0
         self.last = 0
 
@@ -207,6 +216,34 @@ def as_written(checks: Checks, engine: Engine) -> None:
     assert made.read_text() == "42" and made.stat().st_uid == 1000
 
 
+def from_plugin(checks: Checks, engine: Engine) -> None:
+    """As the plugin codeact-docker starts it."""
+    workspace = checks.workspace()
+    rules = workspace / ".claude/plugins/ipybox/rules.json"
+    rules.parent.mkdir(parents=True)
+    rules.write_text('{"rules": []}')
+    script = checks.files / "plugin/skills/codeact/bin/container"
+    with McpServer(engine, workspace, command=["sh", str(script)]) as server:
+        assert server.cell("open('made', 'w').write('made'); 6 * 7") == "42"
+    assert (workspace / "made").stat().st_uid == 1000
+
+
+def call_tool(server: McpServer, workspace: Path) -> None:
+    """An MCP server is registered, and its tool is called by a cell."""
+    shutil.copytree(SERVER, workspace / "server")
+    failed, text = server.tool(
+        "register_mcp_server",
+        server_name="work",
+        server_params={
+            "command": "python3",
+            "args": ["-I", "-S", "/app/workspace/server/scripted_server.py", "work"],
+        },
+    )
+    assert not failed, text
+    code = "from mcptools.work.add import Params, run; print(run(Params(a=40, b=2)).sum)"
+    assert server.cell(code).strip() == "42"
+
+
 def strict(checks: Checks, engine: Engine) -> None:
     """--sandbox in a container that forbids sandboxes: each cell fails, and says what to do."""
     workspace = checks.workspace()
@@ -219,6 +256,15 @@ def strict(checks: Checks, engine: Engine) -> None:
     assert not found["sandbox"]["detail"].startswith("full"), found["sandbox"]
     assert found["proc"]["detail"].startswith("parts are hidden: /proc/"), found["proc"]
     assert "systempaths=unconfined" in found["proc"]["hint"], found["proc"]
+
+
+def doctor(checks: Checks, engine: Engine) -> None:
+    """The program runs, finds its Python, and says that sandboxes cannot be made."""
+    _, output, errors = engine.call("run", "--rm", "--network=none", IMAGE, "doctor", "--json")
+    assert output.startswith("["), f"{output}{errors}"
+    found = {entry["name"]: entry for entry in json.loads(output)}
+    assert found["python"]["state"] == "ok", found["python"]
+    assert not found["sandbox"]["detail"].startswith("full"), found["sandbox"]
 
 
 def other_user(checks: Checks, engine: Engine) -> None:
@@ -259,9 +305,8 @@ def orphans(checks: Checks, engine: Engine) -> None:
 
 
 def sandboxed(checks: Checks, engine: Engine, *options: str) -> None:
-    """The main job: a server is registered, and its tool is called by a sandboxed cell."""
+    """The main job, and what cells must not do."""
     workspace = checks.workspace()
-    shutil.copytree(SERVER, workspace / "server")
     (workspace / ".env").write_text("SECRET=secret\n")
     allowing = [*own(engine), *engine.allowing(checks.profiles), *options]
     with McpServer(engine, workspace, *allowing, args=("--sandbox",)) as server:
@@ -270,17 +315,7 @@ def sandboxed(checks: Checks, engine: Engine, *options: str) -> None:
             f"{engine.name}: docker run to first sandboxed result, s",
             f"{time.monotonic() - server.started:.2f}",
         )
-        failed, text = server.tool(
-            "register_mcp_server",
-            server_name="work",
-            server_params={
-                "command": "python3",
-                "args": ["-I", "-S", "/app/workspace/server/scripted_server.py", "work"],
-            },
-        )
-        assert not failed, text
-        code = "from mcptools.work.add import Params, run; print(run(Params(a=40, b=2)).sum)"
-        assert server.cell(code).strip() == "42"
+        call_tool(server, workspace)
         server.cell("open('made', 'w').write('made')")
         for attack in (
             "open('/home/ipybox/made', 'w')",
@@ -465,16 +500,25 @@ def check_engine(checks: Checks, engine: Engine) -> None:
     def run(title: str, function: Callable[..., None], *options: str) -> None:
         checks.run(f"{name}: {title}", function, checks, engine, *options)
 
+    architecture = engine.must("image", "inspect", "--format", "{{.Architecture}}", IMAGE).strip()
+    figure(f"{name}: architecture of the image", architecture)
     size = int(engine.must("image", "inspect", "--format", "{{.Size}}", IMAGE))
     figure(f"{name}: size of the image, MB", size // 1_000_000)
+    if "emulated" in engine.features:
+        run("doctor", doctor)
+        return
     if "ports" in engine.features:
         run("serve, published port", published)
+    if "only" in engine.features:
+        return
     run("selftest, without capabilities and new privileges", selftest, *BARE)
     run("main job, in sandboxes, read-only root", sandboxed, *READ_ONLY, *BARE)
     run("--sandbox in a container that forbids sandboxes", strict)
+    if "few" not in engine.features or "first" in engine.features:
+        run("as ipybox 0.9 was started", as_written)
+        run("as the plugin codeact-docker starts it", from_plugin)
     if "few" in engine.features:
         return
-    run("as ipybox 0.9 was started", as_written)
     run("variables", variables)
     run("processes that lost their parent", orphans)
     if not engine.is_podman:
@@ -487,8 +531,8 @@ def check_engine(checks: Checks, engine: Engine) -> None:
 
 
 def main() -> None:
-    work, profiles, *engines = sys.argv[1:]
-    checks = Checks(Path(work), Path(profiles))
+    work, files, *engines = sys.argv[1:]
+    checks = Checks(Path(work), Path(files))
     for text in engines:
         name, _, command = text.partition("=")
         name, *features = name.split(",")

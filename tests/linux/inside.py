@@ -6,7 +6,9 @@ It prints lines of JSON on the second serial line: {"row": NAME, "value": VALUE}
 and {"end": true}. What the rows mean, and which values are right, is known to scripts/check-kernels
 only.
 
-usage: inside.py quick|full
+With `units` it runs the unit tests, each a row.
+
+usage: inside.py quick|full|units
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import json
 import os
 import platform
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -435,6 +438,57 @@ def limit(account: Account) -> str:
     return f"{status}: {output.strip()}" if "cannot" in output else "yes"
 
 
+# --- unit tests ----------------------------------------------------------------------------------
+
+UNIT_SECONDS = 900
+
+
+def run_unit(program: Path) -> object:
+    """The numbers of test cases, or why there are none."""
+    environ = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root",
+        "LC_ALL": "C.UTF-8",
+        "TMPDIR": "/tmp",
+        # As tests/unit/meson.build has them.
+        "G_DEBUG": "fatal-warnings",
+        "MALLOC_PERTURB_": "85",
+        "G_TEST_SRCDIR": str(TESTS / "unit"),
+        "IPYBOX_TEST_CACHE": "/none",
+        "IPYBOX_TEST_PYTHON": str(ENVIRONMENT / "bin/python"),
+    }
+    process = subprocess.Popen(
+        [program],
+        cwd=program.parent,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=UNIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        return f"no end after {UNIT_SECONDS} s: {output[-300:]}"
+    print(output, flush=True)
+    cases = re.findall(r"^(ok|not ok) \d+ (\S+)(.*)$", output, re.MULTILINE)
+    failed = [name for how, name, _ in cases if how == "not ok"]
+    if process.returncode != 0:
+        return f"status {process.returncode}, failed: {failed}: {output[-600:]}"
+    skipped = [name for how, name, more in cases if how == "ok" and "SKIP" in more]
+    return {"passed": len(cases) - len(failed) - len(skipped), "skipped": skipped, "failed": failed}
+
+
+def check_units(report: Report) -> None:
+    Path("/root").mkdir(exist_ok=True)
+    for program in sorted((TESTS.parent / "build/tests/unit").glob("test-*")):
+        report(program.name.removeprefix("test-"), run_unit, program)
+
+
 # --- all -----------------------------------------------------------------------------------------
 
 
@@ -478,7 +532,10 @@ def check(report: Report, is_full: bool) -> None:
 
 def main() -> None:
     report = Report()
-    check(report, is_full=sys.argv[1] == "full")
+    if sys.argv[1] == "units":
+        check_units(report)
+    else:
+        check(report, is_full=sys.argv[1] == "full")
     print(json.dumps({"end": True}), file=report.file, flush=True)
 
 

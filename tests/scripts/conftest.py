@@ -27,6 +27,8 @@ def load_script() -> Callable[[str], ModuleType]:
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[module_name] = module  # dataclasses look there
+        if str(SCRIPTS) not in sys.path:
+            sys.path.append(str(SCRIPTS))  # for the modules that programs share
         loader.exec_module(module)
         return module
 

@@ -105,6 +105,30 @@ def test_a_difference_from_the_results_is_named(check, known):
     assert "use --write" in check.compare(kernel, rows, {})[0]
 
 
+def test_units_left_out_exist(check):
+    listed = (ROOT / "tests/unit/meson.build").read_text()
+    for name, reason in check.UNITS_LEFT_OUT.items():
+        assert f"'{name}'" in listed and len(reason) > 20, name
+
+
+@pytest.mark.parametrize(
+    ("value", "is_broken"),
+    [
+        ({"passed": 3, "skipped": [], "failed": []}, False),
+        ({"passed": 0, "skipped": ["/a"], "failed": []}, False),
+        ({"passed": 3, "skipped": [], "failed": ["/a"]}, True),
+        ({"passed": 0, "skipped": [], "failed": []}, True),
+        ("no end after 900 s: ", True),
+        ("failed: OSError()", True),
+    ],
+)
+def test_units_must_pass(check, value, is_broken):
+    good = {"passed": 1, "skipped": [], "failed": []}
+    problems = check.judge_units({"base-fd": good, "json-json": value})
+    assert bool(problems) == is_broken
+    assert all(problem.startswith("json-json: ") for problem in problems)
+
+
 def test_arguments():
     done = subprocess.run([sys.executable, SCRIPT, "--only=2.4"], capture_output=True, text=True)
     assert done.returncode == 2 and "there is no kernel 2.4" in done.stderr

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -223,3 +224,11 @@ def test_build_script_needs_docker(build_script, tmp_path):
     (tmp_path / "programs/docker").unlink()
     done = build_script()
     assert done.returncode == 127 and "docker is not in PATH" in done.stderr
+
+
+def test_check_image_arguments():
+    script = [sys.executable, ROOT / "scripts/check-image"]
+    done = subprocess.run([*script, "--architecture=s390x"], capture_output=True, text=True)
+    assert done.returncode == 2 and "s390x" in done.stderr
+    done = subprocess.run([*script, "--quick", "--write"], capture_output=True, text=True)
+    assert done.returncode == 2 and "--write needs the virtual machine" in done.stderr
