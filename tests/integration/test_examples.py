@@ -146,6 +146,7 @@ def test_the_list_has_all_examples():
         ("dspy_rlm.py", "dspy", "python dspy_rlm.py"),
         ("autogen_coder.py", "autogen", "python autogen_coder.py"),
         ("inspect_task.py", "inspect", "python examples/inspect_task.py"),
+        ("openai_agents_sandbox.py", "openai-agents", "python examples/openai_agents_sandbox.py"),
         ("deep_agent.py", "deepagents", "python examples/deep_agent.py"),
         ("pydantic_ai_workspace.py", "pydantic-ai", "python examples/pydantic_ai_workspace.py"),
     ],
