@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An agent of AutoGen whose code runs in a sandbox.
 
-The model is scripted, so that this program needs no key. It needs autogen-agentchat and
-autogen-ext.
+The model is scripted, so that this program needs no key. It needs two packages:
+`pip install autogen-agentchat autogen-ext`.
 
 usage: python autogen_coder.py
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recursive language model of DSPy whose code runs in a sandbox.
 
-The model is scripted, so that this program needs no key. It needs dspy.
+The model is scripted, so that this program needs no key. It needs the package dspy:
+`pip install dspy`.
 
 usage: python dspy_rlm.py
 """

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task of Inspect whose samples run in sandboxes of ipybox. The model is scripted."""
+"""A task of Inspect whose samples run in sandboxes of ipybox. The model is scripted.
+
+It needs the package inspect-ai: `pip install inspect-ai`.
+
+usage: python inspect_task.py
+"""
 
 import tempfile
 

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent of the OpenAI Agents SDK in a sandbox of ipybox. The model is scripted."""
+"""An agent of the OpenAI Agents SDK in a sandbox of ipybox. The model is scripted.
+
+It needs the package openai-agents: `pip install openai-agents`.
+
+usage: python openai_agents_sandbox.py
+"""
 
 import asyncio
 from pathlib import Path

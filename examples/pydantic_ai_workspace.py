@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent of Pydantic AI with a workspace in a sandbox of ipybox. The model is scripted."""
+"""An agent of Pydantic AI with a workspace in a sandbox of ipybox. The model is scripted.
+
+It needs the package pydantic-ai: `pip install pydantic-ai-slim`.
+
+usage: python pydantic_ai_workspace.py
+"""
 
 import asyncio
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An agent of smolagents whose code runs in a sandbox.
 
-The model is scripted, so that this program needs no key. It needs smolagents.
+The model is scripted, so that this program needs no key. It needs the package
+smolagents: `pip install smolagents`.
 
 usage: python smolagents_agent.py
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A cell for `ipybox run`: calls the MCP server `mcp-server-time` through its generated API, keeps
 # the results in variables, prints a table and draws it. It needs mcptools/world_time, which
-# `ipybox apigen` makes (see scripts/demo).
+# `ipybox apigen` makes (README.md beside it has the command), and pandas and matplotlib:
+# `pip install uv pandas matplotlib`.
 import matplotlib.pyplot as plt
 import pandas as pd
 from mcptools.world_time import convert_time

@@ -120,8 +120,9 @@ def in_header(document: str, source: str) -> list[Block]:
 
 
 def documents(root: Path) -> list[Path]:
-    return sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("benchmarks/*.md"),
-                   *root.glob("docs/man/*.scd"), *root.glob("include/ipybox/*.h")])  # fmt: skip
+    patterns = ["*.md", "docs/**/*.md", "benchmarks/*.md", "examples/*.md", "docs/man/*.scd"]
+    patterns.append("include/ipybox/*.h")
+    return sorted(path for pattern in patterns for path in root.glob(pattern))
 
 
 def blocks_of(path: Path, root: Path) -> list[Block]:

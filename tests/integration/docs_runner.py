@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -98,7 +99,7 @@ class Runner:
         self.programs = CExamples(Path(ipybox).parent, place)
         self.kept = place.root / "kept"
         self.kept.mkdir()
-        (place.workspace / "examples").symlink_to(harness.ROOT / "examples")
+        shutil.copytree(harness.ROOT / "examples", place.workspace / "examples")
         commands = place.root / "bin"
         commands.mkdir()
         (installed / "bin").mkdir(parents=True)

@@ -19,7 +19,7 @@ NOT_RUN = {
     "docs/how-to/call-tools.md": 1,
     "docs/how-to/claude-code.md": 1,
     "docs/how-to/deepagents.md": 2,
-    "docs/how-to/docker.md": 9,
+    "docs/how-to/docker.md": 10,
     "docs/how-to/dspy.md": 2,
     "docs/how-to/inspect.md": 2,
     "docs/how-to/install.md": 5,
@@ -31,6 +31,7 @@ NOT_RUN = {
     "docs/how-to/serve.md": 5,
     "docs/how-to/smolagents.md": 1,
     "docs/man/ipybox-serve.1.scd": 1,
+    "examples/README.md": 8,
 }
 
 

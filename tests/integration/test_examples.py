@@ -5,6 +5,7 @@ pkg-config.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -109,6 +110,13 @@ def test_commands(place, examples):
     assert run(place, examples, "commands") == words + steps
 
 
+def test_all_run_by_one_command(place, examples):
+    """With the output that README.md shows."""
+    done = harness.run(["make", "-s", "run"], place, cwd=examples)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == shown_output(EXAMPLES / "README.md", "make -s -C examples run")
+
+
 def test_errors_are_told(place, examples):
     place.environ["IPYBOX_PYTHON"] = "/no/such/python"
     for name in ("hello", "sessions", "approvals", "thermometer", "commands"):
@@ -118,6 +126,44 @@ def test_errors_are_told(place, examples):
             and "/no/such/python" in done.stderr
             and done.stderr.startswith(f"{name}: ")
         )
+
+
+def shown_output(document: Path, command: str) -> str:
+    """What a document shows below the command."""
+    found = re.search(
+        rf"^```console\n\$ {re.escape(command)}\n(.*?)^```$",
+        document.read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
+    assert found, f"{document} does not show `{command}`"
+    return found[1]
+
+
+def test_the_list_has_all_examples():
+    text = (EXAMPLES / "README.md").read_text()
+    files = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".c", ".py")}
+    assert {name for name in files if f"]({name})" not in text} == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "how_to", "command"),
+    [
+        ("smolagents_agent.py", "smolagents", "python smolagents_agent.py"),
+        ("dspy_rlm.py", "dspy", "python dspy_rlm.py"),
+        ("autogen_coder.py", "autogen", "python autogen_coder.py"),
+        ("inspect_task.py", "inspect", "python examples/inspect_task.py"),
+        ("openai_agents_sandbox.py", "openai-agents", "python examples/openai_agents_sandbox.py"),
+        ("deep_agent.py", "deepagents", "python examples/deep_agent.py"),
+        ("pydantic_ai_workspace.py", "pydantic-ai", "python examples/pydantic_ai_workspace.py"),
+    ],
+)
+def test_the_list_shows_what_the_how_to_shows(name, how_to, command):
+    """tests/integrations checks what the how-to shows."""
+    guide = harness.ROOT / f"docs/how-to/{how_to}.md"
+    listed = shown_output(EXAMPLES / "README.md", f"python examples/{name}")
+    assert listed == shown_output(guide, command)
+    needs = (EXAMPLES / name).read_text().partition('"""\n\n')[0]
+    assert "pip install" in needs
 
 
 def run_python(ipybox: str, python: str, place: harness.Place, name: str) -> list[str]:
