@@ -246,13 +246,14 @@ class CodeSession:
             name: Its name.
             description: What it does.
             properties: The JSON Schemas of its parameters.
-            call: Is called with the arguments, and returns JSON. A coroutine function runs in the
-                event loop in which the session is started; any other function in a thread, with
-                the context variables of the caller of `run`, and what it returns may be awaitable.
+            call: Is called with the arguments, and returns JSON, with the context variables of the
+                caller of `run`. A coroutine function runs in the event loop in which the session is
+                started; any other function in a thread, and what it returns may be awaitable.
         """
 
         async def run_in_loop(**arguments: Any) -> dict[str, Any]:
-            return {"value": await call(arguments)}
+            task = self._context.copy().run(asyncio.ensure_future, call(arguments))
+            return {"value": await task}
 
         def run(**arguments: Any) -> dict[str, Any]:
             return {"value": self._context.copy().run(_call_and_wait, call, arguments)}

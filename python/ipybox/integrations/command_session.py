@@ -18,6 +18,7 @@ from ..code_exec import CodeExecutor
 from ..commands import MAX_OUTPUT_BYTES, CommandResult
 from ..utils import arun
 from . import temporary
+from .code_session import Approve, CodeSession
 
 # Larger inputs go through a file of the sandbox: a message of the core has a maximum.
 MAX_DIRECT_INPUT = 16 * 1024 * 1024
@@ -34,6 +35,7 @@ class CommandSession:
         executor: The executor, which may also run cells.
         workspace: The directory in which commands start.
         python: The interpreter of cells.
+        tools: What adapters keep as long as this session, by keys of theirs.
         is_started: Whether it was started, and not stopped since.
     """
 
@@ -44,6 +46,9 @@ class CommandSession:
             **options: Of `CodeExecutor`. `sandbox` is true unless it is given.
         """
         options = {"sandbox": True} | options
+        self._options = options
+        self._code_sessions: list[CodeSession] = []
+        self.tools: dict[object, Any] = {}
         self._remove: Callable[[], object] = lambda: None
         if workspace is None:
             self.workspace, self._remove = temporary.make_directory(self, "ipybox-session-")
@@ -63,12 +68,28 @@ class CommandSession:
     async def stop(self) -> None:
         """Ends the processes of the session. Its files stay, and it may be started again."""
         self.is_started = False
+        for session in self._code_sessions:
+            await session.close()
         await self.executor.stop()
 
     async def close(self) -> None:
         """Ends everything in the session, and removes a temporary workspace."""
         await self.stop()
         await arun(self._remove)
+
+    def make_code_session(self, *, approve: Approve | None, timeout: float | None) -> CodeSession:
+        """A session for cells, in this workspace and with the same walls. It ends with this one.
+
+        Args:
+            approve: As for `CodeSession`.
+            timeout: Likewise.
+        """
+        options = {name: value for name, value in self._options.items() if name != "tools"}
+        made = CodeSession(
+            approve=approve, timeout=timeout, workspace=self.workspace, options=options
+        )
+        self._code_sessions.append(made)
+        return made
 
     async def run(
         self,

@@ -11,6 +11,9 @@ Commands, files and archives work in a sandbox of this machine. The files of a s
 `client=` instead of `session=` makes a session of its own, and the SDK deletes it after the run.
 When the program ends, everything ends. Only what a snapshot of the SDK has saved is left.
 
+The capability `Python(functions=[…])` is a tool with which the agent runs Python. The code can call
+other tools of yours, and a callback decides about these calls.
+
 `client.resume(state)` continues a session of this client with its files. In another program, or
 after `delete`, it makes a new one, which gets the files of the snapshot.
 
@@ -29,14 +32,18 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import posixpath
 import tarfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
 
+from agents import FunctionTool, RunContextWrapper, Tool, function_tool
+from agents.sandbox.capabilities import Capability
 from agents.sandbox.errors import (
     ExecTimeoutError,
     ExecTransportError,
@@ -71,13 +78,25 @@ from agents.sandbox.util.tar_utils import (
     should_skip_tar_member,
     validate_tarfile,
 )
+from agents.tool_context import ToolContext
+from pydantic import Field
+from pydantic_core import to_jsonable_python
 
 from ..commands import MAX_OUTPUT_BYTES, SHELL, CommandTimeout
 from ..core import CoreError
 from ..files import TransferLimitError
 from ..session_files import MAX_ARCHIVE_BYTES
 from ..utils import arun
+from .code_session import CellOutcome
 from .command_session import CommandSession, decode, describe_limit, exit_code
+from .python_tool import (
+    DEFAULT_TIMEOUT_S,
+    OfferedTool,
+    PythonTool,
+    collect,
+    describe_outcome,
+    describe_tool,
+)
 from .terminals import Terminal
 
 DEFAULT_ROOT = Manifest.model_fields["root"].default
@@ -557,3 +576,141 @@ def _make_relative(target: str, name: str, roots: set[str]) -> str:
             climb = [".."] * posixpath.normpath(name).count("/")
             return "/".join([*climb, rest] if rest else climb) or "."
     return target
+
+
+# Cells
+
+
+class CellText(str):
+    """What the model reads about a cell. It is the `output` of the tool's `ToolCallOutputItem`.
+
+    Attributes:
+        outcome: How the cell ended. Its `error` is a CallRefusedError, LimitExceededError,
+            KernelLostError or other CodeExecutionError, a CodeExecutionTimeout, or None.
+    """
+
+    outcome: CellOutcome
+
+    @classmethod
+    def make(cls, outcome: CellOutcome) -> CellText:
+        made = cls(describe_outcome(outcome))
+        made.outcome = outcome
+        return made
+
+
+class Python(Capability):
+    """A tool that runs Python in a stateful kernel, in the workspace of the session and with its
+    walls.
+
+        SandboxAgent(..., capabilities=[Shell(), Python(functions=[search, order], approve=ask)])
+
+    The kernel lives as long as the session's processes. The SDK asks about calls of tools before
+    they begin. It cannot ask in the middle of a cell, so a call that the code makes is decided by
+    `approve`.
+
+    Attributes:
+        functions: Function tools, or functions as for `function_tool`, that the code may call as
+            functions. They run in this program.
+        approve: Decides about each call, in the middle of the cell: returns, or awaits, whether the
+            ApprovalRequest may run. None: calls may run that no rule denies, and calls of tools
+            with `needs_approval` are refused.
+        needs_approval: Whether each cell needs an approval of the SDK before it begins; or a
+            function, as of a function tool.
+        timeout: Seconds that a cell may take, without the time that calls wait for decisions. None:
+            no limit.
+        name: Of the tool.
+        key: Names the kernel. Capabilities with the same key share one.
+    """
+
+    type: Literal["python"] = "python"
+    functions: tuple[Any, ...] = Field(default=(), exclude=True)
+    approve: Any = Field(default=None, exclude=True)
+    needs_approval: Any = Field(default=False, exclude=True)
+    timeout: float | None = DEFAULT_TIMEOUT_S
+    name: str = "run_python"
+    key: str = Field(default_factory=lambda: uuid.uuid4().hex)
+
+    def bind(self, session: BaseSandboxSession) -> None:
+        _find_session(session)
+        super().bind(session)
+
+    def tools(self) -> list[Tool]:
+        offered = collect(
+            _offer(each if isinstance(each, FunctionTool) else function_tool(each))
+            for each in self.functions
+        )
+
+        async def invoke(context: ToolContext[Any], raw: str) -> str:
+            code = _read_code(raw)
+            if code is None:
+                return "The arguments must be a JSON object with the member code, a text."
+            _context.set(context)
+            return CellText.make(await self._get_python(offered).run(code))
+
+        parameters = {
+            "type": "object",
+            "properties": {"code": {"type": "string", "description": "The Python code."}},
+            "required": ["code"],
+            "additionalProperties": False,
+        }
+        return [
+            FunctionTool(
+                name=self.name,
+                description=describe_tool(offered),
+                params_json_schema=parameters,
+                on_invoke_tool=invoke,
+                needs_approval=self.needs_approval,
+            )
+        ]
+
+    def _get_python(self, offered: dict[str, OfferedTool]) -> PythonTool:
+        commands = _find_session(self.session)._commands
+        kept = commands.tools
+        if self.key not in kept:
+            kept[self.key] = PythonTool(
+                commands, offered, approve=self.approve, timeout=self.timeout
+            )
+        python: PythonTool = kept[self.key]
+        return python
+
+
+def _find_session(session: BaseSandboxSession | None) -> IpyboxSandboxSession:
+    inner = session._inner if isinstance(session, SandboxSession) else session
+    if not isinstance(inner, IpyboxSandboxSession):
+        raise TypeError("the capability Python needs a session of IpyboxSandboxClient")
+    return inner
+
+
+def _read_code(raw: str) -> str | None:
+    """The model can send anything."""
+    try:
+        arguments = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    code = arguments.get("code") if isinstance(arguments, dict) else None
+    return code if isinstance(code, str) else None
+
+
+# Of the call of the tool whose cell runs.
+_context: ContextVar[ToolContext[Any]] = ContextVar("ipybox_tool_context")
+
+
+def _offer(tool: FunctionTool) -> OfferedTool:
+    async def call(arguments: dict[str, Any]) -> Any:
+        raw = json.dumps(arguments)
+        context = ToolContext.from_agent_context(
+            _context.get(), uuid.uuid4().hex, tool_name=tool.name, tool_arguments=raw
+        )
+        return to_jsonable_python(await tool.on_invoke_tool(context, raw), fallback=str)
+
+    needs: Any = tool.needs_approval
+    if callable(needs):
+        needs = _make_condition(needs)
+    properties = tool.params_json_schema.get("properties", {})
+    return OfferedTool(tool.name, tool.description, properties, call, needs)
+
+
+def _make_condition(
+    needs: Callable[[RunContextWrapper[Any], dict[str, Any], str], Awaitable[bool]],
+) -> Callable[[dict[str, Any]], Awaitable[bool]]:
+    return lambda arguments: needs(_context.get(), arguments, uuid.uuid4().hex)

@@ -9,6 +9,9 @@ files. The environment is made by the first operation. It lives in this process 
 over any number of runs: a run never ends it. A backend that is made with the `ref` of another one
 attaches to the same environment.
 
+`backend.python_tool(tools=[…])` is a tool with which an agent runs Python. The code can call other
+tools, and calls of tools with `requires_approval` are deferred, as those of the agent.
+
 How failures are reported:
 
 - a command that fails, is missing (127), may not be executed (126) or exceeds a limit of the
@@ -23,15 +26,19 @@ It needs asyncio, not trio.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pydantic_ai import ApprovalRequired, RunContext, Tool, ToolReturn
 from pydantic_ai.workspaces import (
     CommandResult,
     SupportsCommands,
+    SupportsRealpath,
     WorkspaceBackend,
     WorkspaceCommand,
     WorkspaceOutputLimitError,
@@ -39,11 +46,22 @@ from pydantic_ai.workspaces import (
     WorkspaceTimeoutError,
     WorkspaceUnavailableError,
 )
+from pydantic_core import to_jsonable_python
 
 from ..commands import MAX_OUTPUT_BYTES, SHELL, CommandTimeout
 from ..core import CoreError
 from ..utils import check_seconds
+from .code_session import Approve, CellOutcome
 from .command_session import CommandSession, decode, describe_limit, exit_code
+from .python_tool import (
+    DEFAULT_TIMEOUT_S,
+    OfferedTool,
+    PythonTool,
+    collect,
+    describe_outcome,
+    describe_tool,
+    summarize,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,6 +69,7 @@ if TYPE_CHECKING:
 PROVIDER = "ipybox"
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
+REALPATH = "import os, sys; os.write(1, os.fsencode(os.path.realpath(sys.argv[1])))"
 
 
 class _Environment:
@@ -70,7 +89,7 @@ class _Environment:
 _environments: dict[str, _Environment] = {}
 
 
-class IpyboxWorkspace(WorkspaceBackend, SupportsCommands):
+class IpyboxWorkspace(WorkspaceBackend, SupportsCommands, SupportsRealpath):
     """An environment for runs of agents."""
 
     def __init__(
@@ -121,6 +140,14 @@ class IpyboxWorkspace(WorkspaceBackend, SupportsCommands):
     async def working_dir(self) -> str:
         return os.path.realpath((await self._open()).workspace)
 
+    async def realpath(self, path: str) -> str:
+        session = await self._open()
+        result = await self.run([session.python, "-I", "-S", "-c", REALPATH, path])
+        if result.exit_code != 0:
+            raise WorkspaceUnavailableError(f"no path can be resolved: {result.stderr}")
+        path = str(result.stdout)
+        return path
+
     async def run(
         self,
         command: WorkspaceCommand,
@@ -160,6 +187,52 @@ class IpyboxWorkspace(WorkspaceBackend, SupportsCommands):
             )
         return CommandResult(exit_code=exit_code(result), stdout=stdout, stderr=stderr)
 
+    def python_tool(
+        self,
+        tools: Iterable[Tool[Any] | Callable[..., Any]] = (),
+        *,
+        approve: Approve | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT_S,
+        name: str = "run_python",
+    ) -> Tool[Any]:
+        """A tool that runs Python in a stateful kernel, in this workspace and with its walls.
+
+            tools = [search, Tool(order, requires_approval=True)]
+            agent = Agent(..., tools=[workspace.python_tool(tools)])
+
+        A call of a tool with `requires_approval` ends the run with `DeferredToolRequests`, whose
+        `metadata` has the call. The cell waits, and continues where it was when the next run gets
+        `DeferredToolResults` that approve. If they deny, the model gets that as the answer of the
+        cell, which is cancelled when the next one begins.
+
+        The `metadata` of its returns has `error`, the class of what failed, such as
+        "CallRefusedError", "LimitExceededError" or "KernelLostError", or None; and `images`.
+
+        Args:
+            tools: Tools, or functions as for `Agent.tool`, that the code may call as functions.
+                They run in this program.
+            approve: Decides about each call, in the middle of the cell: returns, or awaits, whether
+                the ApprovalRequest may run. Then no call is deferred.
+            timeout: Seconds that a cell may take, without the time that calls wait for decisions.
+                None: no limit.
+            name: Of the tool.
+
+        Raises:
+            ValueError: If a tool cannot be a function.
+        """
+        offered = collect(_offer(each if isinstance(each, Tool) else Tool(each)) for each in tools)
+        python = PythonTool(self._open, offered, approve=approve, timeout=timeout)
+
+        async def run_python(context: RunContext[Any], code: str) -> ToolReturn:
+            _context.set(context)
+            if approve is not None:
+                outcome = await python.run(code)
+            else:
+                outcome = await _step(python, context, code)
+            return ToolReturn(describe_outcome(outcome), metadata=summarize(outcome))
+
+        return Tool(run_python, takes_ctx=True, name=name, description=describe_tool(offered))
+
     def _is_open(self) -> bool:
         return self._ref is not None and self._ref.id in _environments
 
@@ -175,3 +248,32 @@ class IpyboxWorkspace(WorkspaceBackend, SupportsCommands):
             )
         await environment.start()
         return environment.session
+
+
+# Of the call of the tool whose cell runs.
+_context: ContextVar[RunContext[Any]] = ContextVar("ipybox_run_context")
+
+
+def _offer(tool: Tool[Any]) -> OfferedTool:
+    schema = tool.function_schema
+
+    async def call(arguments: dict[str, Any]) -> Any:
+        context = dataclasses.replace(_context.get(), tool_name=tool.name)
+        given = schema.validator.validate_python(arguments, context=context.validation_context)
+        return to_jsonable_python(await schema.call(given, context), fallback=str)
+
+    properties = schema.json_schema.get("properties", {})
+    return OfferedTool(tool.name, tool.description or "", properties, call, tool.requires_approval)
+
+
+async def _step(python: PythonTool, context: RunContext[Any], code: str) -> CellOutcome:
+    """Runs a cell until it ends or a call needs an approval, which ends the run of the agent. The
+    next run calls the tool again, if the call was approved."""
+    key = str(context.tool_call_id)
+    approved = [True] * (python.count_requests(key) if context.tool_call_approved else 0)
+    step = await python.step(key, code, approved, (context.run_id, context.run_step))
+    if isinstance(step, CellOutcome):
+        return step
+    raise ApprovalRequired(
+        {"tool_name": step.tool_name, "tool_args": step.tool_args, "question": str(step)}
+    )

@@ -44,6 +44,10 @@ SCRIPTS = {
     "deep_agent.py": "deepagents.md",
     "pydantic_ai_workspace.py": "pydantic-ai.md",
     "openai_agents_sandbox.py": "openai-agents.md",
+    "inspect_python.py": "inspect.md",
+    "deep_agent_python.py": "deepagents.md",
+    "pydantic_ai_python.py": "pydantic-ai.md",
+    "openai_agents_python.py": "openai-agents.md",
 }
 
 

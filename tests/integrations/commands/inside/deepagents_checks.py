@@ -9,12 +9,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from deepagents import create_deep_agent
 from ipybox import CodeExecutionError
 from ipybox.core import CoreError, acquire_core
 from ipybox.integrations import background
 from ipybox.integrations.deepagents import IpyboxSandbox
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.tools import StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 
 @pytest.fixture
@@ -64,6 +71,152 @@ def test_failures_differ(sandbox: IpyboxSandbox) -> None:
 
 async def _kill(sandbox: IpyboxSandbox) -> None:
     await sandbox._session.executor.execute("import os; os.kill(os.getpid(), 9)")
+
+
+class ScriptedModel(GenericFakeChatModel):
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+
+def get_price(item: str) -> int:
+    """The price of an item."""
+    return {"tea": 3, "rice": 4}[item]
+
+
+ordered: list[str] = []
+
+
+def order(item: str, amount: int = 1) -> str:
+    """Orders an item."""
+    ordered.append(f"{amount} {item}")
+    return "ordered"
+
+
+def make_agent(sandbox: IpyboxSandbox, cells: list[str], **options: Any) -> Any:
+    """An agent whose model runs the cells, one a turn."""
+    ordered.clear()
+    calls: list[Any] = [
+        AIMessage("", tool_calls=[{"id": f"c{i}", "name": "run_python", "args": {"code": code}}])
+        for i, code in enumerate(cells)
+    ]
+    model = ScriptedModel(messages=iter([*calls, AIMessage("done")]))
+    return create_deep_agent(
+        model=model,
+        backend=sandbox,
+        tools=[sandbox.python_tool([get_price, order], **options)],
+        checkpointer=InMemorySaver(),
+    )
+
+
+CONFIG: Any = {"configurable": {"thread_id": "1"}}
+
+
+def tool_messages(state: dict[str, Any]) -> list[Any]:
+    return [message for message in state["messages"] if message.type == "tool"]
+
+
+def test_cells_call_tools_and_keep_state(sandbox: IpyboxSandbox) -> None:
+    sandbox.execute("echo 5 > file")
+    cells = [
+        "x = get_price(item='tea') + get_price('rice')",
+        "x + int(open('file').read())",
+        "1 / 0",
+        "open('/etc/x', 'w')",
+        "import os; os.kill(os.getpid(), 9)",
+        "'x' in globals(), get_price('tea')",
+    ]
+    state = make_agent(sandbox, cells).invoke({"messages": [("user", "go")]}, CONFIG)
+    messages = tool_messages(state)
+    assert [message.artifact["error"] for message in messages] == [
+        None,
+        None,
+        "CodeExecutionError",
+        "CodeExecutionError",
+        "KernelLostError",
+        None,
+    ]
+    assert messages[1].content == "12" and "ZeroDivisionError" in messages[2].content
+    assert messages[5].content.startswith("(False, 3)")
+
+
+def test_limits_and_timeouts_differ() -> None:
+    with IpyboxSandbox(limits={"cpuSeconds": 1}) as sandbox:
+        cells = ["print('part', flush=True)\nwhile True: pass"]
+        for options, error in (
+            ({}, "LimitExceededError"),
+            ({"timeout": 0.2}, "CodeExecutionTimeout"),
+        ):
+            agent = make_agent(sandbox, cells, **options)
+            (message,) = tool_messages(agent.invoke({"messages": [("user", "go")]}, CONFIG))
+            assert message.artifact["error"] == error
+            assert message.content.startswith("part\n")
+
+
+def test_a_callback_decides(sandbox: IpyboxSandbox) -> None:
+    asked: list[str] = []
+
+    def approve(request: Any) -> bool:
+        asked.append(str(request))
+        return request.tool_name == "get_price"
+
+    agent = make_agent(sandbox, ["get_price('tea'); order('rice')"], approve=approve)
+    (message,) = tool_messages(agent.invoke({"messages": [("user", "go")]}, CONFIG))
+    assert message.artifact["error"] == "CallRefusedError" and not ordered
+    assert asked == ["app.get_price(item='tea')", "app.order(item='rice')"]
+
+
+def answer(kind: str) -> Any:
+    return Command(resume={"decisions": [{"type": kind}]})
+
+
+def test_a_person_decides(sandbox: IpyboxSandbox) -> None:
+    """The cell waits in its kernel, and is never run twice."""
+    cell = (
+        "print('begun', get_price('tea'))\n"
+        "with open('begun', 'a') as file: file.write('x')\n"
+        "a = order('tea', 2)\n"
+        "b = order('rice')\n"
+        "a + b"
+    )
+    agent = make_agent(sandbox, [cell, "order('milk')", "a"], interrupt_on=["order"])
+    state = agent.invoke({"messages": [("user", "go")]}, CONFIG)
+    (request,) = state["__interrupt__"]
+    (action,) = request.value["action_requests"]
+    assert (action["name"], action["args"]) == ("order", {"item": "tea", "amount": 2})
+    assert not ordered
+    state = agent.invoke(answer("approve"), CONFIG)
+    assert ordered == ["2 tea"]
+    assert state["__interrupt__"][0].value["action_requests"][0]["args"] == {"item": "rice"}
+    state = agent.invoke(answer("approve"), CONFIG)
+    assert ordered == ["2 tea", "1 rice"]
+    assert tool_messages(state)[0].content == "begun 3\n'orderedordered'"
+    assert state["__interrupt__"][0].value["action_requests"][0]["args"] == {"item": "milk"}
+    state = agent.invoke(answer("reject"), CONFIG)
+    messages = tool_messages(state)
+    assert messages[1].artifact["error"] == "CallRefusedError"
+    assert messages[2].content == "'ordered'"
+    assert ordered == ["2 tea", "1 rice"]
+    assert sandbox.execute("cat begun").output == "x"
+
+
+def test_what_was_not_decided_ends(sandbox: IpyboxSandbox) -> None:
+    agent = make_agent(sandbox, ["x = 1; order('tea')", "x"], interrupt_on=["order"])
+    agent.invoke({"messages": [("user", "go")]}, CONFIG)
+    other: Any = {"configurable": {"thread_id": "2"}}
+    state = agent.invoke({"messages": [("user", "other")]}, other)
+    assert tool_messages(state)[0].content == "1" and not ordered
+
+
+def test_wrong_options_are_refused(sandbox: IpyboxSandbox) -> None:
+    with pytest.raises(ValueError, match="names no tool: none"):
+        sandbox.python_tool([order], interrupt_on=["none"])
+    with pytest.raises(ValueError, match="exclude each other"):
+        sandbox.python_tool([order], interrupt_on=["order"], approve=lambda request: True)
+    with pytest.raises(ValueError, match="two tools"):
+        sandbox.python_tool([order, order])
+    tool = StructuredTool.from_function(order, name="an-order", description="Orders.")
+    with pytest.raises(ValueError, match="cannot be a function"):
+        sandbox.python_tool([tool])
 
 
 def test_it_ends_with_the_program() -> None:

@@ -12,10 +12,11 @@ import sys
 import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from agents import RunConfig, Runner
+from agents import RunConfig, RunContextWrapper, Runner, function_tool
 from agents.sandbox import Manifest, SandboxAgent, SandboxRunConfig
 from agents.sandbox.capabilities import Shell
 from agents.sandbox.entries import File
@@ -31,10 +32,17 @@ from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient
 from agents.sandbox.session import SandboxSession
 from agents.sandbox.types import User
 from agents.testing import ScriptedModel, assistant_message, function_call
-from ipybox import CodeExecutionError
+from ipybox import (
+    ApprovalRequest,
+    CallRefusedError,
+    CodeExecutionError,
+    CodeExecutionTimeout,
+    KernelLostError,
+    LimitExceededError,
+)
 from ipybox.core import CoreError, acquire_core
 from ipybox.integrations.causes import find_error
-from ipybox.integrations.openai_agents import IpyboxSandboxClient
+from ipybox.integrations.openai_agents import IpyboxSandboxClient, Python
 
 pytestmark = pytest.mark.asyncio
 
@@ -282,6 +290,119 @@ async def test_a_runner_keeps_the_session_that_it_is_given(session: SandboxSessi
     await Runner.run(agent, "first", run_config=config)
     second = await Runner.run(agent, "second", run_config=config)
     assert second.new_items[1].output.endswith("1\n"), second.new_items[1].output
+
+
+ordered: list[str] = []
+
+
+def get_price(item: str) -> int:
+    """The price of an item."""
+    return {"tea": 3, "rice": 4}[item]
+
+
+@function_tool(needs_approval=True)
+def order(context: RunContextWrapper[str], item: str, amount: int = 1) -> str:
+    """Orders an item."""
+    ordered.append(f"{amount} {item} for {context.context}")
+    return "ordered"
+
+
+def make_agent(cells: list[str], **options: Any) -> SandboxAgent[str]:
+    """An agent whose model runs the cells, one a turn."""
+    ordered.clear()
+    calls = [
+        [function_call("run_python", {"code": code}, call_id=str(number))]
+        for number, code in enumerate(cells)
+    ]
+    return SandboxAgent(
+        name="a",
+        model=ScriptedModel([*calls, [assistant_message("done")]]),
+        capabilities=[Python(functions=(get_price, order), **options)],
+    )
+
+
+async def run(session: SandboxSession, agent: SandboxAgent[str], input: Any = "go") -> Any:
+    config = RunConfig(sandbox=SandboxRunConfig(session=session), tracing_disabled=True)
+    return await Runner.run(agent, input, run_config=config, context="me")
+
+
+def outputs(result: Any) -> list[Any]:
+    return [item.output for item in result.new_items if item.type == "tool_call_output_item"]
+
+
+async def test_cells_call_tools_and_errors_differ() -> None:
+    client = IpyboxSandboxClient(limits={"cpuSeconds": 2})
+    async with await client.create() as session:
+        await session.exec("echo 5 > file")
+        cells = [
+            "x = get_price(item='tea') + get_price('rice')",
+            "x + int(open('file').read())",
+            "1 / 0",
+            "order('tea')",
+            "import os; os.kill(os.getpid(), 9)",
+            "'x' in globals()",
+            "while True: pass",
+        ]
+        found = outputs(await run(session, make_agent(cells)))
+        assert [type(each.outcome.error) for each in found] == [
+            type(None),
+            type(None),
+            CodeExecutionError,
+            CallRefusedError,
+            KernelLostError,
+            type(None),
+            LimitExceededError,
+        ]
+        assert found[1] == "12" and "ZeroDivisionError" in found[2] and not ordered
+        cells = ["print('part', flush=True)\nwhile True: pass"]
+        (late,) = outputs(await run(session, make_agent(cells, timeout=0.2)))
+        assert isinstance(late.outcome.error, CodeExecutionTimeout)
+        assert late.startswith("part\n")
+    await client.delete(session)
+
+
+async def test_a_callback_decides(session: SandboxSession) -> None:
+    asked: list[str] = []
+
+    async def approve(request: ApprovalRequest) -> bool:
+        asked.append(str(request))
+        return bool(request.tool_args["item"] == "tea")
+
+    agent = make_agent(["x = order('tea', 2)", "order('rice')", "x"], approve=approve)
+    found = outputs(await run(session, agent))
+    assert [type(each.outcome.error) for each in found] == [
+        type(None),
+        CallRefusedError,
+        type(None),
+    ]
+    assert asked == ["app.order(item='tea', amount=2)", "app.order(item='rice')"]
+    assert found[2] == "'ordered'" and ordered == ["2 tea for me"]
+
+
+async def test_a_model_sends_wrong_arguments(session: SandboxSession) -> None:
+    agent = make_agent([])
+    texts = ("", "[]", "{}", '{"code": 1}')
+    calls = [[function_call("run_python", text, call_id=f"c{text}")] for text in texts]
+    agent.model = ScriptedModel([*calls, [assistant_message("done")]])
+    for output in outputs(await run(session, agent)):
+        assert "must be a JSON object" in output
+
+
+async def test_the_sdk_asks_before_a_cell(session: SandboxSession) -> None:
+    agent = make_agent(["x = 1", "x"], needs_approval=True)
+    result = await run(session, agent)
+    for _ in range(2):
+        (interruption,) = result.interruptions
+        state = result.to_state()
+        state.approve(interruption)
+        result = await run(session, agent, state)
+    assert result.final_output == "done" and outputs(result)[-1] == "1"
+
+
+async def test_python_needs_a_session_of_ipybox() -> None:
+    session = await UnixLocalSandboxClient().create(manifest=Manifest(root=os.path.abspath("w")))
+    with pytest.raises(TypeError, match="needs a session of IpyboxSandboxClient"):
+        await run(session, make_agent(["1"]))
 
 
 async def test_it_ends_with_the_program() -> None:
