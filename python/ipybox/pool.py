@@ -34,7 +34,7 @@ __all__ = [
 
 logger = logging.getLogger("ipybox")
 
-# Executors at the same time: sessions of a core (docs/internals/rpc.md), of which a program has one.
+# Executors at the same time: the sessions of a core (docs/internals/rpc.md). A program has one.
 MAX_EXECUTORS = 1000
 DEFAULT_READY = 4
 # Tasks that wait for a session. One more gets a PoolFullError.
