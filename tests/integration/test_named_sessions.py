@@ -281,8 +281,10 @@ def test_the_default_session_ends(ipybox, place):
         while "is not defined" not in (found := client.cell("x")):
             assert EXPIRED not in found
         assert f"[ipybox] the previous session {EXPIRED}; its variables are gone" in found
-        assert client.cell("2") in ("2", f"2\n\n[ipybox] the previous session {EXPIRED}; "
-                                         "its variables are gone")
+        assert client.cell("2") in (
+            "2",
+            f"2\n\n[ipybox] the previous session {EXPIRED}; its variables are gone",
+        )
 
 
 def test_a_cell_ends_before_its_old_session(ipybox, place, workspace):
@@ -292,9 +294,7 @@ def test_a_cell_ends_before_its_old_session(ipybox, place, workspace):
         client = server.client()
         id = session_of(tool(client, "execute_ipython_cell", code="n = 6", session_id="new"))
         code = f"{begun.code}\n{go.code}\nn * 7"
-        running = Background(
-            lambda: tool(client, "execute_ipython_cell", code=code, session_id=id)
-        )
+        running = Background(lambda: tool(client, "execute_ipython_cell", code=code, session_id=id))
         begun.wait()
         other = server.client()
         while not any(s["is_ending"] for s in sessions(other) if s["session_id"] == id):
