@@ -209,6 +209,13 @@ test_sandbox(void)
     assert_no_session(&fixture, &options, IPYBOX_ERROR_NOT_FOUND);
     options.sandbox = IPYBOX_SANDBOX_OFF;
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
+    options.sandbox_config = NULL;
+    options.allowed_domains = (const char *const[]){"example.com", NULL};
+    assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
+    options.sandbox = IPYBOX_SANDBOX_ON;
+    options.allowed_domains = (const char *const[]){"a..b", NULL};
+    assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
+    options.allowed_domains = NULL;
     options.sandbox = (IpyboxSandbox) 7;
     assert_no_session(&fixture, &options, IPYBOX_ERROR_INVALID);
 }

@@ -563,8 +563,8 @@ def main():
         refused = error
     except (tarfile.TarError, EOFError) as error:
         refused = Refused("bad", f"the archive is damaged: {error}")
-    except MemoryError:
-        refused = Refused("limit", "it needs too much memory")
+    except (MemoryError, RecursionError):
+        refused = Refused("limit", "it needs too much memory, or is nested too deeply")
     except OSError as error:
         refused = explain(error, action in WRITING)
     except ValueError as error:
