@@ -24,6 +24,8 @@ if ! ls dist/ipybox-*.whl >/dev/null 2>&1; then
     fi
     make wheel
 fi
+# An old one stays there until it is removed.
+echo "docker-build.sh: the wheels in dist:" dist/ipybox-*.whl >&2
 
 # With sudo, those of the user who called it. Root's own workspaces need an ordinary user, too.
 user=${SUDO_UID:-$(id -u)} group=${SUDO_GID:-$(id -g)}
