@@ -356,6 +356,20 @@ ipb_record_call_end(IpbRecord *record, uint64_t request, const GError *failure, 
     return end_line(record, writer, error);
 }
 
+bool
+ipb_record_tools(IpbRecord *record, const GPtrArray *names, GError **error)
+{
+    if (has_ended(record))
+        return true;
+    IpbJsonWriter *writer = begin_line("tools");
+    ipb_json_key(writer, "packages");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < names->len; i++)
+        ipb_json_write_string(writer, g_ptr_array_index(names, i));
+    ipb_json_end_array(writer);
+    return end_line(record, writer, error);
+}
+
 static void
 write_layer(IpbJsonWriter *writer, const char *directory)
 {
