@@ -272,8 +272,6 @@ write_end(IpbJsonWriter *writer, const IpbEvent *event)
     }
     if (event->changes_cut != NULL)
         ipb_json_member_string(writer, "changes_cut", event->changes_cut);
-    if (event->is_undone)
-        ipb_json_member_bool(writer, "undone", true);
 }
 
 /* False: a record does not keep such events. */
