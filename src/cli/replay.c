@@ -22,6 +22,8 @@
 #define DEFAULT_STOPPED_MS 60000
 /* Characters of a line that is shown to people. */
 #define MAX_SHOWN 200
+/* Where generated packages are, as cells import them. */
+#define TOOLS_ROOT "mcptools"
 
 typedef struct {
     const IpbRecordingCell *recorded;
@@ -34,6 +36,7 @@ typedef struct {
 
 typedef struct {
     const IpbRecording *recording;
+    const IpbRecordingSession *session;
     GArray *cells;  /* Cell */
     bool is_staged; /* the recorded session was, and the new one is */
     guint n_taken;
@@ -219,13 +222,90 @@ append_line(GString *text, const char *name, const char *value)
     g_string_append(text, *end != '\0' ? "…\n" : "\n");
 }
 
-static const char *
-find_hint(const Cell *cell)
+static const IpbNotebookOutput *
+find_error(const IpbOutputs *outputs, size_t cell)
 {
+    const GPtrArray *list = ipb_outputs_get(outputs, cell);
+    for (guint i = 0; i < list->len; i++) {
+        const IpbNotebookOutput *output = g_ptr_array_index(list, i);
+        if (output->kind == IPB_OUTPUT_ERROR)
+            return output;
+    }
+    return NULL;
+}
+
+/* The text between the first two quotes after @before; NULL: there is none. */
+static char *
+find_quoted(const char *text, const char *before)
+{
+    const char *start = strstr(text, before);
+    const char *end = start != NULL ? strchr(start + strlen(before), '\'') : NULL;
+    return end != NULL ? g_strndup(start + strlen(before), (gsize) (end - start) - strlen(before))
+                       : NULL;
+}
+
+/* The module that an import in the cell did not find, although it did when it was recorded; or
+ * NULL. */
+static char *
+find_missing_module(const Replay *replay, const Cell *cell)
+{
+    const IpbNotebookOutput *now = find_error(ipb_run_outputs_get(replay->outputs), cell->outputs);
+    const IpbNotebookOutput *then =
+        find_error(ipb_recording_outputs(replay->recording), cell->recorded->outputs);
+    if (now == NULL || (then != NULL && g_str_equal(then->ename, now->ename)))
+        return NULL;
+    if (g_str_equal(now->ename, "ModuleNotFoundError"))
+        return find_quoted(now->evalue, "No module named '");
+    if (!g_str_equal(now->ename, "ImportError"))
+        return NULL;
+    g_autofree char *name = find_quoted(now->evalue, "cannot import name '");
+    g_autofree char *package = find_quoted(now->evalue, " from '");
+    return name != NULL && package != NULL ? g_strdup_printf("%s.%s", package, name) : NULL;
+}
+
+/* Is @module, or may it be, of a package of the program's tools? */
+static bool
+is_of_program(const Replay *replay, const char *module)
+{
+    for (guint i = 0; i < replay->session->tools->len; i++) {
+        const char *name = g_ptr_array_index(replay->session->tools, i);
+        g_autofree char *package = g_strdup_printf(TOOLS_ROOT ".%s", name);
+        g_autofree char *below = g_strconcat(package, ".", NULL);
+        if (g_str_equal(module, TOOLS_ROOT) || g_str_equal(module, package) ||
+            g_str_has_prefix(module, below))
+            return true;
+    }
+    return false;
+}
+
+static char *
+explain_missing_module(const Replay *replay, const char *module)
+{
+    if (is_of_program(replay, module))
+        return g_strdup_printf("%s was made of functions of the program that recorded the session; "
+                               "its cells can run only in sessions of that program",
+                               module);
+    if (g_str_equal(module, TOOLS_ROOT) || g_str_has_prefix(module, TOOLS_ROOT "."))
+        return g_strdup_printf("there is no package %s in the workspace: generate it with 'ipybox "
+                               "apigen', or name the workspace that has it with --workspace",
+                               module);
+    return g_strdup_printf(
+        "%s cannot be imported here: install it for this Python, or name another "
+        "Python with --python",
+        module);
+}
+
+/* Why the cell may differ; NULL: it is not known. The caller frees it. */
+static char *
+find_hint(const Replay *replay, const Cell *cell)
+{
+    g_autofree char *module = find_missing_module(replay, cell);
+    if (module != NULL)
+        return explain_missing_module(replay, module);
     if (cell->recorded->asks_input)
-        return "it asks for input, and what was typed is not in a record";
+        return g_strdup("it asks for input, and what was typed is not in a record");
     if (cell->recorded->is_after_discard)
-        return "changes of files were discarded before it, and a replay does not do that";
+        return g_strdup("changes of files were discarded before it, and a replay does not do that");
     return NULL;
 }
 
@@ -233,9 +313,10 @@ static void
 show_cell(Replay *replay, const Cell *cell, const char *why, const GPtrArray *differences)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    const char *hint = find_hint(cell);
     if (why == NULL && differences->len == 0)
         return;
+    g_autofree char *found = why == NULL ? find_hint(replay, cell) : NULL;
+    g_autofree char *hint = found != NULL ? ipb_cli_printable(found) : NULL;
     g_string_append_printf(text, "cell %" G_GINT64_FORMAT, cell->recorded->number);
     if (why != NULL)
         g_string_append_printf(text, " was not run: %s\n", why);
@@ -278,6 +359,9 @@ write_cell(Replay *replay, const Cell *cell, const char *why, const GPtrArray *d
         ipb_json_member_string(writer, "reason", why);
     if (cell->recorded->asks_input)
         ipb_json_member_bool(writer, "asks_input", true);
+    g_autofree char *hint = why == NULL && differences->len > 0 ? find_hint(replay, cell) : NULL;
+    if (hint != NULL)
+        ipb_json_member_string(writer, "hint", hint);
     ipb_json_key(writer, "differences");
     ipb_json_begin_array(writer);
     for (guint i = 0; why == NULL && i < differences->len; i++) {
@@ -420,6 +504,7 @@ ipb_replay(const IpbVerb *verb, const IpbReplayArguments *given, const IpbRecord
     Replay replay = {
         .is_staged = recorded->layer != NULL,
         .recording = recording,
+        .session = recorded,
         .cells = g_array_new(FALSE, FALSE, sizeof(Cell)),
         .outputs = ipb_run_outputs_new(),
     };

@@ -27,7 +27,8 @@
 #define MAX_SESSIONS 100000
 #define MAX_CALLS 100000
 #define MAX_REVIEWS 100000
-#define MAX_LAYER 64 /* bytes of its name */
+#define MAX_PACKAGES 64 /* as in tools/application-tools.h */
+#define MAX_LAYER 64    /* bytes of its name */
 #define MAX_VERSION 64
 #define CHUNK_SIZE (64 * 1024)
 
@@ -81,6 +82,7 @@ free_session(void *data)
     g_free(session->time);
     g_free(session->version);
     g_free(session->layer);
+    g_ptr_array_unref(session->tools);
     g_free(session);
 }
 
@@ -175,6 +177,7 @@ read_header(Reader *reader, const IpbJson *line, GError **error)
     IpbRecordingSession *session = g_new0(IpbRecordingSession, 1);
     session->time = copy_time(line);
     session->version = copy_version(line);
+    session->tools = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(recording->sessions, session);
     g_hash_table_remove_all(reader->numbers);
     ipb_outputs_forget_displays(recording->outputs);
@@ -350,6 +353,20 @@ read_staged(const Reader *reader, const IpbJson *line, GError **error)
     return true;
 }
 
+static bool
+read_tools(const Reader *reader, const IpbJson *line, GError **error)
+{
+    GPtrArray *tools = current_session(reader)->tools;
+    IPB_JSON_FOREACH (item, ipb_json_get(line, "packages")) {
+        const char *name = ipb_json_string(item, NULL);
+        if (name == NULL || tools->len >= MAX_PACKAGES)
+            return refuse(error, IPYBOX_ERROR_PROTOCOL,
+                          "\"packages\" must be an array of at most 64 names");
+        g_ptr_array_add(tools, g_strdup(name));
+    }
+    return true;
+}
+
 /* "2 committed, 1 not", and the changes. */
 static char *
 describe_review(const IpbJson *line, bool is_discard)
@@ -494,6 +511,8 @@ read_object(Reader *reader, const IpbJson *line, GError **error)
                       "a record begins with a line of type \"record\"");
     if (g_str_equal(type, "cell"))
         return read_cell(reader, line, error);
+    if (g_str_equal(type, "tools"))
+        return read_tools(reader, line, error);
     if (g_str_equal(type, "staged"))
         return read_staged(reader, line, error);
     if (g_str_equal(type, "commit") || g_str_equal(type, "discard"))

@@ -42,6 +42,7 @@ typedef struct {
     char *version; /* of ipybox */
     char *layer;   /* the name of the layer of a staged session; or NULL */
     bool has_discard;
+    GPtrArray *tools; /* char *: names of packages of the program's tools: mcptools.NAME */
 } IpbRecordingSession;
 
 typedef enum {

@@ -272,8 +272,6 @@ write_end(IpbJsonWriter *writer, const IpbEvent *event)
     }
     if (event->changes_cut != NULL)
         ipb_json_member_string(writer, "changes_cut", event->changes_cut);
-    if (event->is_undone)
-        ipb_json_member_bool(writer, "undone", true);
 }
 
 /* False: a record does not keep such events. */
@@ -353,6 +351,20 @@ ipb_record_call_end(IpbRecord *record, uint64_t request, const GError *failure, 
     ipb_json_member_string(writer, "status", failure == NULL ? "ok" : "error");
     if (failure != NULL)
         ipb_json_member_string(writer, "error", failure->message);
+    return end_line(record, writer, error);
+}
+
+bool
+ipb_record_tools(IpbRecord *record, const GPtrArray *names, GError **error)
+{
+    if (has_ended(record))
+        return true;
+    IpbJsonWriter *writer = begin_line("tools");
+    ipb_json_key(writer, "packages");
+    ipb_json_begin_array(writer);
+    for (guint i = 0; i < names->len; i++)
+        ipb_json_write_string(writer, g_ptr_array_index(names, i));
+    ipb_json_end_array(writer);
     return end_line(record, writer, error);
 }
 

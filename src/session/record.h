@@ -48,6 +48,8 @@ bool ipb_record_decision(IpbRecord *record, uint64_t cell, const IpbDecision *de
 /* A call that was allowed has ended; @failure: NULL if it succeeded. @request: of its decision. */
 bool ipb_record_call_end(IpbRecord *record, uint64_t request, const GError *failure,
                          GError **error);
+/* The program offers tools to the session: the names of their packages. */
+bool ipb_record_tools(IpbRecord *record, const GPtrArray *names, GError **error);
 /* The session's workspace is staged: the directory of its layer. */
 bool ipb_record_layer(IpbRecord *record, const char *directory, GError **error);
 /* What became of a commit or a discard of what is in this layer; @failure: NULL if there is a

@@ -381,7 +381,10 @@ open_record(IpbSession *session, const IpbSessionOptions *options, GError **erro
     const char *base = options->is_sandboxed ? session->workspace : NULL;
     if (options->record != NULL)
         session->record = ipb_record_open(base, options->record, error);
-    return options->record == NULL || session->record != NULL;
+    if (session->record == NULL || options->application_tools == NULL)
+        return options->record == NULL || session->record != NULL;
+    g_autoptr(GPtrArray) names = ipb_application_tools_names(options->application_tools);
+    return ipb_record_tools(session->record, names, error);
 }
 
 /* --- tools of ipybox itself ------------------------------------------------------------------- */

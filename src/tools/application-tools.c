@@ -275,6 +275,25 @@ ipb_application_tools_find(const IpbApplicationTools *tools, const char *server_
     return NULL;
 }
 
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+GPtrArray *
+ipb_application_tools_names(const IpbApplicationTools *tools)
+{
+    GPtrArray *names = g_ptr_array_new();
+    GHashTableIter groups;
+    void *group;
+    g_hash_table_iter_init(&groups, tools->groups);
+    while (g_hash_table_iter_next(&groups, NULL, &group))
+        g_ptr_array_add(names, ((Group *) group)->name);
+    g_ptr_array_sort(names, compare_names);
+    return names;
+}
+
 GBytes *
 ipb_application_tools_packages(const IpbApplicationTools *tools)
 {

@@ -29,6 +29,8 @@ bool ipb_application_tools_is_id(const char *server_id);
  * such tool in it. Both texts are untrusted. @tools may be NULL. */
 const char *ipb_application_tools_find(const IpbApplicationTools *tools, const char *server_id,
                                        const char *tool_name, GError **error);
+/* The names of the groups, sorted; borrowed. The caller frees the array. */
+GPtrArray *ipb_application_tools_names(const IpbApplicationTools *tools);
 /* The text of a JSON object {name: {file: source}}; borrowed. */
 GBytes *ipb_application_tools_packages(const IpbApplicationTools *tools);
 

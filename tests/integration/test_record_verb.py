@@ -294,6 +294,8 @@ def test_a_notebook_of_hostile_output(run_ipybox, evil, place):
             [header(), line("cell", cell=1, code="x"), line("done", cell=1, status="<b>")],
             'line 3: "status" is not known',
         ),
+        ([header(), line("tools", packages=["a", 1])], 'line 2: "packages" must be an array'),
+        ([header(), line("tools", packages=["a"] * 65)], 'line 2: "packages" must be an array'),
         ([header(), line("staged", layer="a/b")], 'line 2: "layer" must be a name'),
         ([header(), *[line("staged", layer="x")] * 2], 'line 3: "layer" must be a name'),
         (["[" * 100_000], "line 1: "),

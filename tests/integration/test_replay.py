@@ -310,3 +310,32 @@ def test_a_link_in_the_workspace_is_not_followed(run_ipybox, workspace, place):
     done = run_ipybox("record", "--replay", "r.jsonl")
     assert done.returncode == 2 and "symbolic link" in done.stderr
     assert run_ipybox("record", "--replay", "--no-sandbox", "r.jsonl").returncode == 0
+
+
+def imports(code: str) -> list[dict]:
+    return [
+        *lines_of(1, code, result("1")),
+        # It failed then, too.
+        *lines_of(
+            2,
+            "import nowhere",
+            {"type": "error", "ename": "ModuleNotFoundError", "evalue": "x", "traceback": "x"},
+            status="error",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("from mcptools.fake import echo\n1", "there is no package mcptools"),
+        ("import no_such_module\n1", "no_such_module cannot be imported here"),
+        ("from json import nothing\n1", "json.nothing cannot be imported here"),
+        ("raise ModuleNotFoundError('odd')", None),
+    ],
+)
+def test_what_is_missing_now(replay, workspace, code, hint):
+    status, cells, _ = replay(write(workspace / "r.jsonl", *imports(code)))
+    assert status == 1 and cells[1]["outcome"] == "differs"
+    assert (hint is None and "hint" not in cells[1]) or hint in cells[1]["hint"]
+    assert cells[2]["outcome"] == "same" and "hint" not in cells[2]

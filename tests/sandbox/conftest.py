@@ -93,17 +93,25 @@ def place() -> Iterator[harness.Place]:
 
 
 def cgroups_left() -> list[str]:
-    """Cgroups of ipybox that are empty and remain. One that is in use belongs to another test."""
+    """Cgroups of ipybox that are empty and remain.
+
+    One that is in use, or empty for a moment, belongs to another test. Since there is always one
+    on a busy machine, each must have been empty all the time.
+    """
     deadline = time.monotonic() + harness.GRACE_SECONDS
-    while found := [
+    found = empty_cgroups()
+    while found and time.monotonic() < deadline:
+        time.sleep(0.05)
+        found &= empty_cgroups()
+    return sorted(found)
+
+
+def empty_cgroups() -> set[str]:
+    return {
         path
         for path, _, _ in os.walk("/sys/fs/cgroup")
         if "ipybox" in os.path.basename(path) and is_empty(path)
-    ]:
-        if time.monotonic() >= deadline:
-            break
-        time.sleep(0.05)
-    return found
+    }
 
 
 def is_empty(cgroup: str) -> bool:

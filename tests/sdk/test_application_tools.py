@@ -8,10 +8,12 @@ import asyncio
 import dataclasses
 import enum
 import functools
+import json
 import threading
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, TypedDict, Union
 
+import harness
 import pytest
 import scripted_server
 from ipybox import (
@@ -702,3 +704,33 @@ async def test_many_calls() -> None:
             assert await text(executor, code) == str(50 * number)
 
     await asyncio.gather(*(run(number) for number in range(5)))
+
+
+def double(n: int) -> int:
+    """Twice the number."""
+    return 2 * n
+
+
+RECORDED = (
+    "from mcptools.app.double import run, Params\nrun(Params(n=4))",
+    "from mcptools import app\nNone",
+    "6 * 7",
+)
+
+
+async def test_replay_of_their_record(workspace: Path, home: harness.Place) -> None:
+    """A replay has no functions of the program, and says so. Other cells are run."""
+    async with CodeExecutor(tools=[double], record=workspace / "r.jsonl") as executor:
+        for code in RECORDED:
+            await executor.execute(code)
+    record = (workspace / "r.jsonl").read_text()
+    assert '"type":"tools"' in record and '"packages":["app"]' in record
+    command = [home.environ["IPYBOX_BIN"], "record", "--replay", "--no-sandbox", "r.jsonl"]
+    done = harness.run(command, home, cwd=workspace)
+    assert done.returncode == 1, done.stderr
+    assert "cell 1 differs: mcptools" in done.stdout and "cell 2 differs: mcptools" in done.stdout
+    hint = "made of functions of the program that recorded the session"
+    assert done.stdout.count(hint) == 2 and "1 the same, 2 differing" in done.stdout
+    done = harness.run([*command, "--json"], home, cwd=workspace)
+    first, _, third, _ = map(json.loads, done.stdout.splitlines())
+    assert hint in first["hint"] and "hint" not in third
