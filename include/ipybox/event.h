@@ -257,10 +257,11 @@ IPYBOX_EXPORT gboolean ipybox_result_is_undone(const IpyboxResult *result);
 IPYBOX_EXPORT const char *ipybox_result_get_changes(const IpyboxResult *result);
 
 /**
- * @brief Why ipybox_result_get_changes() does not have all changes.
+ * @brief Why ipybox_result_get_changes() is not exactly what the cell changed: it does not have all
+ * changes, or other sessions that share the files changed something, too.
  *
  * @param result the result
- * @return a text for people; NULL: it has all. Owned by the result
+ * @return a text for people; NULL: it is exact. Owned by the result
  */
 IPYBOX_EXPORT const char *ipybox_result_get_changes_cut(const IpyboxResult *result);
 

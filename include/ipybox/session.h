@@ -587,8 +587,10 @@ typedef struct {
  * @brief Makes a session whose kernel continues from the state of this one.
  *
  * The new kernel is a fork of the live one, with all variables, modules, definitions and the
- * history. From then on both are independent, but they share the files of the workspace. The new
- * session has the options, the callbacks, the rules and the servers of this one.
+ * history. From then on both are independent, but they share the files of the workspace, and with
+ * a staged workspace its layer: what one of them writes, commits or discards is seen by both. The
+ * layer ends with the last of them. The new session has the options, the callbacks, the rules and
+ * the servers of this one.
  *
  * @param session the session, of which no cell runs or waits
  * @param options the options; NULL: the defaults. Copied
@@ -648,7 +650,7 @@ IPYBOX_EXPORT const char *const *ipybox_session_get_warnings(IpyboxSession *sess
  * A checkpoint is a copy of the kernel's process that waits. It shares its memory with the kernel
  * until one of them changes it. Files of the workspace are part of it in a staged session only. It
  * ends when it is dropped, and when the session is closed, freed or reset. A new session can
- * continue from it, but not in a staged session: see #IpyboxForkOptions.
+ * continue from it: see #IpyboxForkOptions.
  *
  * @param session the session, of which no cell runs or waits
  * @param name a name that no other checkpoint of the session has; NULL: one is made up. Copied
@@ -683,6 +685,19 @@ IPYBOX_EXPORT uint64_t ipybox_session_checkpoint_finish(IpyboxSession *session,
  */
 IPYBOX_EXPORT uint64_t ipybox_session_checkpoint(IpyboxSession *session, const char *name,
                                                  GError **error);
+
+/**
+ * @brief Whether ipybox_session_restore() and ipybox_session_undo() restore files of a staged
+ * workspace, too, as they do until this is called.
+ *
+ * While other sessions share the files, only the variables can be restored: with files, a restore
+ * fails with #IPYBOX_ERROR_BUSY.
+ *
+ * @param session the session
+ * @param restores_files FALSE: only the state of the kernel is restored, and files stay as they are
+ */
+IPYBOX_EXPORT void ipybox_session_set_restores_files(IpyboxSession *session,
+                                                     gboolean restores_files);
 
 /**
  * @brief Gives the kernel the state of a checkpoint, which can be restored again.

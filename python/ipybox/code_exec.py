@@ -309,7 +309,9 @@ class CodeExecutor:
 
     # Branches
 
-    async def fork(self, n: int = 1, seed: int | None = None) -> list[CodeExecutor]:
+    async def fork(
+        self, n: int = 1, seed: int | None = None, files: Literal["shared"] = "shared"
+    ) -> list[CodeExecutor]:
         """Makes executors whose kernels continue from the state of this one.
 
             left, right = await executor.fork(2)
@@ -319,6 +321,10 @@ class CodeExecutor:
         they are independent of each other, but they share the files of the workspace. The options
         are those of this executor. A branch has no tool server and no kernel gateway of its own.
 
+        With `workspace_mode="staged"`, all of them work in the same layer: each sees what the
+        others write, and any of them may commit or discard it. While they do, files are not
+        restored by checkpoints and undo. The layer ends with the last of them.
+
         Each must be stopped, as this one. This executor continues, and any of them may be stopped
         first.
 
@@ -326,6 +332,7 @@ class CodeExecutor:
             n: How many branches to make, 1 to 1000.
             seed: Seeds the generators of random, numpy and torch in the first branch, and with the
                 numbers after it in the others. None: all continue with the same random numbers.
+            files: Only `shared` is possible.
 
         Returns:
             The executors, which are started. Their `warnings` say what is shared, such as sockets
@@ -335,20 +342,20 @@ class CodeExecutor:
             ValueError: If an argument is wrong.
             RuntimeError: If the kernel cannot be forked now, for example because a cell or a thread
                 runs; the text says why. Then there are no branches. Also if the executor is not
-                started.
+                started, or for other `files`.
         """
         _check_fork(n, seed)
-        return await self._fork(self._started(), n, seed, None)
+        return await self._fork(self._started(), n, seed, files, None)
 
     async def _fork(
-        self, session: Session, n: int, seed: int | None, checkpoint: int | None
+        self, session: Session, n: int, seed: int | None, files: str, checkpoint: int | None
     ) -> list[CodeExecutor]:
         level = _read_level(self.log_level)
         branches: list[CodeExecutor] = []
         try:
             for i in range(n):
                 own_seed = None if seed is None else (seed + i) % (MAX_SEED + 1)
-                made, texts = await session.fork(own_seed, level, checkpoint)
+                made, texts = await session.fork(own_seed, files, level, checkpoint)
                 branches.append(self._make_branch(made, texts))
         except BaseException:
             for branch in branches:
@@ -395,7 +402,7 @@ class CodeExecutor:
         answer = await session.checkpoints()
         return [Checkpoint(self, session, each) for each in answer["checkpoints"]]
 
-    async def undo(self, n: int = 1) -> None:
+    async def undo(self, n: int = 1, *, files: bool = True) -> None:
         """Undoes the last cells: the kernel gets the state that it had before them.
 
         The executor needs the option `undo`. Files are restored with `workspace_mode="staged"`
@@ -404,14 +411,17 @@ class CodeExecutor:
 
         Args:
             n: How many cells to undo.
+            files: With `workspace_mode="staged"`: whether files are restored, too. They cannot be
+                while other executors share them, see `fork`.
 
         Raises:
             ValueError: If there are not so many cells that can be undone.
-            RuntimeError: If a cell runs, or the executor is not started.
+            RuntimeError: If a cell runs, other executors share the files, or the executor is not
+                started.
         """
         if not 1 <= n <= MAX_UNDO:
             raise ValueError(f"n must be from 1 to {MAX_UNDO}, not {n}")
-        await self._started().undo(n)
+        await self._started().undo(n, files=files)
 
     def _make_branch(self, session: Session, texts: list[str]) -> Self:
         branch = type(self).__new__(type(self))
@@ -1041,27 +1051,36 @@ class Checkpoint:
     def __repr__(self) -> str:
         return f"Checkpoint({self.name!r})"
 
-    async def restore(self) -> None:
+    async def restore(self, *, files: bool = True) -> None:
         """Gives the executor's kernel the state of this checkpoint, as often as you like.
 
         The executor keeps its registrations and approvals. Its kernel process is killed, with the
         processes that cells have started, and replaced. Cells that came before cannot be undone any
         more. Cells that are given until then wait.
 
-        Raises:
-            RuntimeError: If a cell runs, the checkpoint was dropped, or its executor was stopped or
-                reset; the text says what. Then the kernel is as it was.
-        """
-        await self._session.restore(self._number)
+        Args:
+            files: With `workspace_mode="staged"`: whether files are restored, too. They cannot be
+                while other executors share them, see `CodeExecutor.fork`.
 
-    async def branch(self, n: int = 1, seed: int | None = None) -> list[CodeExecutor]:
+        Raises:
+            RuntimeError: If a cell runs, other executors share the files, the checkpoint was
+                dropped, or its executor was stopped or reset; the text says what. Then the kernel
+                is as it was.
+        """
+        await self._session.restore(self._number, files=files)
+
+    async def branch(
+        self, n: int = 1, seed: int | None = None, files: Literal["shared"] = "shared"
+    ) -> list[CodeExecutor]:
         """Makes executors that continue from this checkpoint, as `CodeExecutor.fork` does.
 
-        A cell of the executor may run at the same time.
+        A cell of the executor may run at the same time. Files are those of now, which are shared,
+        also with `workspace_mode="staged"`.
 
         Args:
             n: How many branches to make, 1 to 1000.
             seed: As for `fork`.
+            files: As for `fork`.
 
         Returns:
             The executors, which are started.
@@ -1071,7 +1090,7 @@ class Checkpoint:
             RuntimeError: If no branch can be made; the text says why.
         """
         _check_fork(n, seed)
-        return await self._executor._fork(self._session, n, seed, self._number)
+        return await self._executor._fork(self._session, n, seed, files, self._number)
 
     async def drop(self) -> None:
         """Ends the checkpoint.

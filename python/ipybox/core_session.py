@@ -106,7 +106,11 @@ class Session(Handler):
             raise CoreTimeoutError(text, error.kind) from None
 
     async def fork(
-        self, seed: int | None, log_level: int, checkpoint: int | None = None
+        self,
+        seed: int | None,
+        files: str,
+        log_level: int,
+        checkpoint: int | None = None,
     ) -> tuple[Session, list[str]]:
         """Makes a session with the same state, or with that of a checkpoint.
 
@@ -120,7 +124,7 @@ class Session(Handler):
         if not core.try_acquire():
             core.check()
             raise CoreError("the core is being closed", "closed")
-        params: dict[str, Any] = {"session": self._id}
+        params: dict[str, Any] = {"session": self._id, "files": files}
         if seed is not None:
             params["seed"] = seed
         if checkpoint is not None:
@@ -262,14 +266,14 @@ class Session(Handler):
         )
         return made
 
-    async def restore(self, checkpoint: int) -> None:
+    async def restore(self, checkpoint: int, *, files: bool) -> None:
         """Gives the kernel the state of a checkpoint."""
-        params = {"session": self._id, "checkpoint": checkpoint}
+        params = {"session": self._id, "checkpoint": checkpoint, "files": files}
         await self.core.call("session.restore", params, is_cancellable=False)
 
-    async def undo(self, n: int) -> None:
+    async def undo(self, n: int, *, files: bool) -> None:
         """Gives the kernel the state before the last n cells."""
-        params = {"session": self._id, "n": n}
+        params = {"session": self._id, "n": n, "files": files}
         await self.core.call("session.undo", params, is_cancellable=False)
 
     async def drop_checkpoint(self, checkpoint: int) -> None:

@@ -165,7 +165,8 @@ class CodeExecutionResult:
         is_undone: Whether `undo_on_error` has undone the cell, which was cancelled.
         changes: What the cell changed in a staged workspace, 100 at most. What a process or thread
             of an earlier cell wrote after that cell had ended counts to this one.
-        changes_cut: If `changes` does not have all: why. Else None.
+        changes_cut: Why `changes` is not exactly what the cell changed: it does not have all, or
+            other executors that share the files changed something, too. Else None.
     """
 
     text: str | None
@@ -196,7 +197,8 @@ class CodeExecutionError(Exception):
         notices: Messages of ipybox; see CodeExecutionResult.
         is_undone: Whether `undo_on_error` has undone the cell: the state is as it was before it.
         changes: What it changed in a staged workspace; see CodeExecutionResult.
-        changes_cut: If `changes` does not have all: why. Else None.
+        changes_cut: Why `changes` is not exactly what the cell changed: it does not have all, or
+            other executors that share the files changed something, too. Else None.
     """
 
     def __init__(self, *args: object) -> None:
@@ -238,7 +240,8 @@ class CodeExecutionTimeout(ExecutionTimeout):
         notices: Messages of ipybox; see CodeExecutionResult.
         is_undone: Whether `undo_on_error` has undone the cell: the state is as it was before it.
         changes: What it changed in a staged workspace; see CodeExecutionResult.
-        changes_cut: If `changes` does not have all: why. Else None.
+        changes_cut: Why `changes` is not exactly what the cell changed: it does not have all, or
+            other executors that share the files changed something, too. Else None.
     """
 
     def __init__(self, *args: object) -> None:

@@ -118,7 +118,7 @@ typedef struct {
     /* DONE of a session: the cell failed, and the state is as it was before it */
     bool is_undone;
     /* DONE of a session with a staged workspace: what the cell changed there, a JSON array of
-     * {"path", "kind", "type"}; and why not all is in it, or NULL. Else NULL */
+     * {"path", "kind", "type"}; and why it is not exactly that, or NULL. Else NULL */
     const char *changes;
     const char *changes_cut;
     /* ERROR: a handler of the user has shown it, so the traceback is empty */

@@ -20,6 +20,8 @@
 #include "sandbox/sandbox.h"
 
 typedef struct IpbKernel IpbKernel;
+/* One sandbox and the processes in it; kernel/walls.h. */
+typedef struct IpbWalls IpbWalls;
 
 /* What holds for all cells of a kernel; see session/session.h. */
 typedef struct {
@@ -33,9 +35,14 @@ typedef struct {
 } IpbKernelRules;
 
 /* What the owner of a kernel does about its sandboxes. Each process of the kernel has a sandbox of
- * its own, which is made before the process. Only a branch lives in the sandbox of its forerunner.
- * A sandbox ends with the last process in it. */
+ * its own, which is made before the process. Only a branch lives in the sandbox of its forerunner,
+ * and see `walls`. A sandbox ends with the last process in it. */
 typedef struct {
+    /* Processes of kernels with the same variable never live in two sandboxes at the same time. It
+     * has their sandbox while there is one, and NULL before the first: then a process that starts
+     * enters that one, instead of a new one. It must live as long as the kernels. NULL: each
+     * process has a sandbox of its own. */
+    IpbWalls **walls;
     /* Returns the plan for a process that is about to start. If it returns NULL with @error, the
      * process does not start. The caller owns the plan. */
     IpbSandboxPlan *(*make_plan)(void *data, GError **error);

@@ -74,6 +74,7 @@ struct IpbProcess {
     IpbKernelSandboxFuncs sandboxing;
     IpbWalls *walls;     /* NULL: none, or left */
     bool is_walls_child; /* pid 1 of the sandbox has adopted it, and reports its end */
+    bool is_entering;    /* the sandbox of others: if it ends before, there is another one */
     int64_t id;          /* of the kernel; 0: no process has it yet */
     IpbForkserver *forkserver;
     IpbFork *fork;
@@ -739,15 +740,23 @@ static void
 on_walls_ready(void *data)
 {
     IpbProcess *process = data;
+    ipb_walls_reach(process->walls, process->sandboxing.data);
     const IpbForkSandbox place = find_place(process);
     process->fork = ipb_fork_new(process->forkserver, IPB_FORK_KERNEL, &place, on_forked,
                                  on_exit_report, process);
 }
 
+static void make_sandbox(IpbProcess *process);
+
 static void
 on_walls_end(const char *cause, void *data)
 {
     IpbProcess *process = data;
+    if (process->state == IPB_PROCESS_FORKING && process->is_entering && process->fork == NULL) {
+        leave_walls(process);
+        make_sandbox(process);
+        return;
+    }
     bool is_ending = process->state >= IPB_PROCESS_ENDING;
     /* Pid 1, which has not reported the end of a child of its own, cannot do so any more. */
     bool is_unreported = process->is_walls_child && !process->is_exited;
@@ -808,10 +817,27 @@ change_environment(char **env, const IpbSandboxPlan *plan)
     return env;
 }
 
+/* Enters the sandbox of other processes, if there is one that they share. */
+static bool
+enter_sandbox(IpbProcess *process)
+{
+    if (process->sandboxing.walls == NULL || *process->sandboxing.walls == NULL)
+        return false;
+    process->walls = *process->sandboxing.walls;
+    process->env = change_environment(process->env, ipb_walls_plan(process->walls));
+    process->is_entering = true;
+    if (ipb_walls_enter(process->walls, &walls_funcs, process))
+        on_walls_ready(process);
+    return true;
+}
+
 static void
 make_sandbox(IpbProcess *process)
 {
     g_autoptr(GError) error = NULL;
+    process->is_entering = false;
+    if (enter_sandbox(process))
+        return;
     g_autoptr(IpbSandboxPlan) plan =
         process->sandboxing.make_plan(process->sandboxing.data, &error);
     if (plan == NULL) {

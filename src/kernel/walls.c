@@ -14,7 +14,8 @@
 typedef struct {
     const IpbWallsFuncs *funcs;
     void *data;
-    pid_t pid; /* inside, once it is to be adopted; 0 before */
+    bool is_waiting; /* to enter */
+    pid_t pid;       /* inside, once it is to be adopted; 0 before */
 } Member;
 
 struct IpbWalls {
@@ -24,15 +25,25 @@ struct IpbWalls {
     void *reach; /* what code inside can reach; NULL before the sandbox is ready */
     GPtrArray *members;
     unsigned n_calls; /* of functions of members, that have not returned */
+    bool is_ready;    /* and has not ended */
 };
+
+static void
+free_reach(IpbWalls *walls)
+{
+    void *reach = g_steal_pointer(&walls->reach);
+    if (reach != NULL)
+        walls->sandboxing.free_reach(reach);
+}
 
 static void
 free_walls(IpbWalls *walls)
 {
+    if (walls->sandboxing.walls != NULL && *walls->sandboxing.walls == walls)
+        *walls->sandboxing.walls = NULL;
     ipb_sandbox_free(walls->sandbox);
     ipb_sandbox_plan_unref(walls->plan);
-    if (walls->reach != NULL)
-        walls->sandboxing.free_reach(walls->reach);
+    free_reach(walls);
     g_ptr_array_unref(walls->members);
     g_free(walls);
 }
@@ -50,6 +61,17 @@ find_member(const IpbWalls *walls, const void *data)
     for (guint i = 0; i < walls->members->len; i++) {
         Member *member = g_ptr_array_index(walls->members, i);
         if (member->data == data)
+            return member;
+    }
+    return NULL;
+}
+
+static Member *
+find_waiting(const IpbWalls *walls)
+{
+    for (guint i = 0; i < walls->members->len; i++) {
+        Member *member = g_ptr_array_index(walls->members, i);
+        if (member->is_waiting)
             return member;
     }
     return NULL;
@@ -86,11 +108,30 @@ on_ready(IpbSandbox *sandbox, const int *listeners, size_t n_listeners, void *da
     IpbWalls *walls = data;
     walls->reach = walls->sandboxing.take_listeners(listeners, n_listeners, walls->sandboxing.data);
     take_workspace(walls);
-    const Member *first = g_ptr_array_index(walls->members, 0);
+    walls->is_ready = true;
     walls->n_calls++;
-    first->funcs->on_ready(first->data);
+    for (Member *member; walls->is_ready && (member = find_waiting(walls)) != NULL;) {
+        member->is_waiting = false;
+        member->funcs->on_ready(member->data);
+    }
     walls->n_calls--;
     free_if_empty(walls);
+}
+
+static void
+report_end(IpbWalls *walls, const char *cause, bool is_waiting)
+{
+    g_autoptr(GPtrArray) reported = g_ptr_array_new();
+    for (guint i = 0; i < walls->members->len; i++) {
+        const Member *member = g_ptr_array_index(walls->members, i);
+        if (member->is_waiting == is_waiting)
+            g_ptr_array_add(reported, member->data);
+    }
+    for (guint i = 0; i < reported->len; i++) {
+        const Member *member = find_member(walls, g_ptr_array_index(reported, i));
+        if (member != NULL)
+            member->funcs->on_end(cause, member->data);
+    }
 }
 
 static void
@@ -98,15 +139,14 @@ on_end(IpbSandbox *sandbox, int wait_status, const GError *error, void *data)
 {
     IpbWalls *walls = data;
     g_autofree char *cause = g_strdup(error != NULL ? error->message : "its sandbox ended");
-    g_autoptr(GPtrArray) reported = g_ptr_array_new();
+    walls->is_ready = false;
+    /* No process enters it any more. */
+    if (walls->sandboxing.walls != NULL)
+        *walls->sandboxing.walls = NULL;
     walls->n_calls++;
-    for (guint i = 0; i < walls->members->len; i++)
-        g_ptr_array_add(reported, ((Member *) g_ptr_array_index(walls->members, i))->data);
-    for (guint i = 0; i < reported->len; i++) {
-        const Member *member = find_member(walls, g_ptr_array_index(reported, i));
-        if (member != NULL)
-            member->funcs->on_end(cause, member->data);
-    }
+    report_end(walls, cause, /* is_waiting= */ false);
+    free_reach(walls);
+    report_end(walls, cause, /* is_waiting= */ true); /* they may make another sandbox */
     walls->n_calls--;
     free_if_empty(walls);
 }
@@ -161,11 +201,12 @@ on_reaped(IpbSandbox *sandbox, pid_t pid_inside, int wait_status, void *data)
 /* --- members ---------------------------------------------------------------------------------- */
 
 static void
-add_member(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data)
+add_member(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data, bool is_waiting)
 {
     Member *member = g_new0(Member, 1);
     member->funcs = funcs;
     member->data = data;
+    member->is_waiting = is_waiting;
     g_ptr_array_add(walls->members, member);
 }
 
@@ -195,14 +236,23 @@ ipb_walls_new(IpbLoop *loop, const IpbSandboxPlan *plan, const IpbKernelSandboxF
         free_walls(walls);
         return NULL;
     }
-    add_member(walls, funcs, data);
+    add_member(walls, funcs, data, /* is_waiting= */ true);
+    if (sandboxing->walls != NULL)
+        *sandboxing->walls = walls;
     return walls;
+}
+
+bool
+ipb_walls_enter(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data)
+{
+    add_member(walls, funcs, data, /* is_waiting= */ !walls->is_ready);
+    return walls->is_ready;
 }
 
 void
 ipb_walls_join(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data)
 {
-    add_member(walls, funcs, data);
+    add_member(walls, funcs, data, /* is_waiting= */ false);
 }
 
 void
@@ -228,7 +278,10 @@ ipb_walls_adopt(IpbWalls *walls, void *data, pid_t pid, GError **error)
 bool
 ipb_walls_end(IpbWalls *walls)
 {
-    return walls->members->len == 1 && ipb_sandbox_kill(walls->sandbox);
+    if (walls->members->len > 1 || !ipb_sandbox_kill(walls->sandbox))
+        return false;
+    walls->is_ready = false; /* what is to enter waits for the end, and makes another one */
+    return true;
 }
 
 void

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * IpbWalls: one sandbox and the kernel processes in it. The first process makes it, its branches
- * join it. The sandbox, and what can be reached from it, end with the last of them.
+ * join it, and fresh processes may enter it. The sandbox, and what can be reached from it, end with
+ * the last of them.
  *
  * Ownership: each member leaves it. The functions of a member may leave it, too.
  */
@@ -9,10 +10,8 @@
 
 #include "kernel/kernel.h"
 
-typedef struct IpbWalls IpbWalls;
-
 typedef struct {
-    /* To the member that made it: a kernel can enter now. */
+    /* To members that are about to enter: they can enter now. */
     void (*on_ready)(void *data);
     /* The sandbox ended, or could not be made; @cause is for people. */
     void (*on_end)(const char *cause, void *data);
@@ -26,7 +25,10 @@ typedef struct {
 IpbWalls *ipb_walls_new(IpbLoop *loop, const IpbSandboxPlan *plan,
                         const IpbKernelSandboxFuncs *sandboxing, const IpbWallsFuncs *funcs,
                         void *data, GError **error);
-/* Adds a member, @data. */
+/* Adds a member, @data, which is about to enter the sandbox from outside. Returns whether it can
+ * enter now; else on_ready or on_end follows. */
+bool ipb_walls_enter(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data);
+/* Adds a member, @data, which is in the sandbox already. */
 void ipb_walls_join(IpbWalls *walls, const IpbWallsFuncs *funcs, void *data);
 /* @owner: of the sandboxes of a member's later processes; it can reach from now on what the first
  * member can reach. */

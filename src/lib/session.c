@@ -48,6 +48,7 @@ struct IpyboxSession {
     GPtrArray *approvals;  /* IpyboxApproval that wait; borrowed */
     GPtrArray *tool_calls; /* IpyboxToolCall that wait; borrowed */
     char **warnings;       /* of a session that was forked; or NULL */
+    bool keeps_files;      /* at a restore */
 };
 
 static bool
@@ -1511,6 +1512,13 @@ on_restored(const GError *error, void *data)
 }
 
 void
+ipybox_session_set_restores_files(IpyboxSession *session, gboolean restores_files)
+{
+    g_return_if_fail(session != NULL);
+    session->keeps_files = !restores_files;
+}
+
+void
 ipybox_session_restore_async(IpyboxSession *session, uint64_t checkpoint,
                              GAsyncReadyCallback callback, gpointer user_data)
 {
@@ -1519,7 +1527,8 @@ ipybox_session_restore_async(IpyboxSession *session, uint64_t checkpoint,
         ipb_call_new(session->context, ipybox_session_restore_async, callback, user_data);
     g_autoptr(GError) error = NULL;
     if (!begin_call(session, call) ||
-        ipb_session_restore(session->core, checkpoint, on_restored, call, &error))
+        ipb_session_restore(session->core, checkpoint, !session->keeps_files, on_restored, call,
+                            &error))
         return;
     ipb_call_return_copy(call, error);
     forget_call(session, call);
@@ -1551,7 +1560,8 @@ ipybox_session_undo_async(IpyboxSession *session, unsigned n, GAsyncReadyCallbac
     g_autoptr(IpbCall) call =
         ipb_call_new(session->context, ipybox_session_undo_async, callback, user_data);
     g_autoptr(GError) error = NULL;
-    if (!begin_call(session, call) || ipb_session_undo(session->core, n, on_restored, call, &error))
+    if (!begin_call(session, call) ||
+        ipb_session_undo(session->core, n, !session->keeps_files, on_restored, call, &error))
         return;
     ipb_call_return_copy(call, error);
     forget_call(session, call);

@@ -21,7 +21,7 @@ typedef struct IpbLayerWatch IpbLayerWatch;
 /* How many changes a look lists at most. */
 #define IPB_LAYER_WATCH_MAX_CHANGES 100
 
-/* The layer must have no files yet. */
+/* If the layer has files already, call ipb_layer_watch_skip() first. */
 IpbLayerWatch *ipb_layer_watch_new(const IpbLayer *layer);
 /* The changes since the last look, or _skip(), by path. Of each, only path, kind and type are set.
  * What was in a directory that was removed is not listed; one that was replaced by a new one is

@@ -13,7 +13,7 @@
  * killed, the next one opens the layer as it is.
  *
  * Ownership: the owner closes it. The functions wait for the disk, and may be called in any thread,
- * but not in two at the same time.
+ * but, with one exception, not in two at the same time.
  */
 #pragma once
 
@@ -69,7 +69,7 @@ const char *ipb_layer_workspace(const IpbLayer *layer);
 /* When it was made: seconds since 1970. */
 int64_t ipb_layer_started(const IpbLayer *layer);
 /* From now on code runs that has seen the workspace as it is now. What the host changes later, and
- * code then writes, is a conflict. */
+ * code then writes, is a conflict. It may be called while another thread works on the layer. */
 void ipb_layer_note_start(IpbLayer *layer);
 
 /* Before a sandbox uses the layer: drops what is in the workspace since a commit, so that code sees

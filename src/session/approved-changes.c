@@ -24,6 +24,8 @@ struct IpbApprovedChanges {
     GError *refusal; /* reported once the changes are thawed */
     IpbStagedFunc func;
     void *data;
+    void (*idle)(void *data); /* or NULL */
+    void *idle_data;
 };
 
 IpbApprovedChanges *
@@ -48,6 +50,8 @@ finish(IpbApprovedChanges *changes, const IpbStagedResult *result, const GError 
     what.digest = digest;
     changes->func(result != NULL ? &what : NULL, error, changes->data);
     ipb_cells_hold(changes->options.cells, false);
+    if (changes->step == IDLE && changes->idle != NULL)
+        g_steal_pointer (&changes->idle)(changes->idle_data);
 }
 
 static bool
@@ -180,6 +184,17 @@ check_frozen(const IpbApprovedChanges *changes, const IpbStagedResult *result)
     return NULL;
 }
 
+/* Only what was shown is discarded, whatever other sessions write until the answer. */
+static void
+set_paths(IpbApprovedChanges *changes, const GPtrArray *list)
+{
+    g_autoptr(GStrvBuilder) paths = g_strv_builder_new();
+    for (guint i = 0; i < list->len; i++)
+        g_strv_builder_add(paths, ((IpbLayerChange *) g_ptr_array_index(list, i))->path);
+    g_strfreev(changes->paths);
+    changes->paths = g_strv_builder_end(paths);
+}
+
 static void
 on_frozen(const IpbStagedResult *result, const GError *error, void *data)
 {
@@ -194,6 +209,8 @@ on_frozen(const IpbStagedResult *result, const GError *error, void *data)
         return;
     }
     changes->digest = g_strdup(result->digest);
+    if (changes->is_discard && ipb_staged_workspace_n_others(changes->options.staged) > 0)
+        set_paths(changes, result->changes->changes);
     changes->step = ASKING;
     g_autofree char *arguments = make_arguments(changes, result);
     changes->approval = ipb_approvals_request_own(
@@ -216,6 +233,8 @@ ipb_approved_changes_start(IpbApprovedChanges *changes, bool is_discard, const c
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY, problem);
         return false;
     }
+    if (!ipb_staged_workspace_check_writing(changes->options.staged, paths, error))
+        return false;
     changes->is_discard = is_discard;
     changes->is_cancelled = false;
     changes->func = func;
@@ -237,6 +256,18 @@ ipb_approved_changes_cancel(IpbApprovedChanges *changes)
     changes->is_cancelled = true;
     if (changes->approval != 0)
         ipb_approvals_cancel(changes->options.approvals, changes->approval);
+}
+
+void
+ipb_approved_changes_end(IpbApprovedChanges *changes, void (*done)(void *data), void *data)
+{
+    ipb_approved_changes_cancel(changes);
+    if (changes->step == IDLE) {
+        done(data);
+        return;
+    }
+    changes->idle = done;
+    changes->idle_data = data;
 }
 
 void

@@ -43,6 +43,8 @@ bool ipb_approved_changes_start(IpbApprovedChanges *changes, bool is_discard,
                                 GError **error);
 /* The caller is gone: what is not approved yet ends with CANCELLED. */
 void ipb_approved_changes_cancel(IpbApprovedChanges *changes);
+/* The session ends: likewise, and @done is called once nothing runs any more, maybe at once. */
+void ipb_approved_changes_end(IpbApprovedChanges *changes, void (*done)(void *data), void *data);
 /* No function is called any more. */
 void ipb_approved_changes_close(IpbApprovedChanges *changes);
 void ipb_approved_changes_free(IpbApprovedChanges *changes);

@@ -289,8 +289,10 @@ end_cell(Cell *cell, IpbCellStatus status, const char *text, const IpbEvent *eve
     IpbStagedWorkspace *staged = cell->cells->staged;
     g_autofree char *cut = NULL;
     g_autofree char *changes = event != NULL && staged != NULL && cell->comm == NULL
-                                   ? ipb_staged_workspace_cell_changes(staged, &cut)
+                                   ? ipb_staged_workspace_end_cell(staged, &cut)
                                    : NULL;
+    if (event != NULL && staged != NULL && cell->comm != NULL)
+        ipb_staged_workspace_forget_cell(staged);
     send_event(cell, &(IpbEvent){
                          .type = IPB_EVENT_DONE,
                          .status = status,
@@ -533,6 +535,19 @@ report_not_undone(Cell *cell, const char *problem)
     send_notice(cell, notice);
 }
 
+static void
+report_undone(Cell *cell, const char *left_out)
+{
+    g_autofree char *notice =
+        left_out != NULL ? g_strdup_printf("the cell failed and was undone, but not in files: the "
+                                           "variables are as they were before it; %s",
+                                           left_out)
+                         : NULL;
+    send_notice(cell, notice != NULL
+                          ? notice
+                          : "the cell failed and was undone: the state is as it was before it");
+}
+
 /* A cell that failed is current until its changes are undone. */
 static bool
 begin_undo(IpbCells *cells, Cell *cell, IpbCellStatus status, const char *text,
@@ -556,7 +571,7 @@ begin_undo(IpbCells *cells, Cell *cell, IpbCellStatus status, const char *text,
 }
 
 void
-ipb_cells_undone(IpbCells *cells, const char *problem)
+ipb_cells_undone(IpbCells *cells, const char *problem, const char *left_out)
 {
     Cell *cell = g_steal_pointer(&cells->current);
     cells->is_undoing = false;
@@ -564,7 +579,7 @@ ipb_cells_undone(IpbCells *cells, const char *problem)
     if (problem != NULL)
         report_not_undone(cell, problem);
     else
-        send_notice(cell, "the cell failed and was undone: the state is as it was before it");
+        report_undone(cell, left_out);
     const IpbEvent event = {.execution_count = cell->execution_count};
     uint64_t number = cell->number;
     g_autofree char *text = g_steal_pointer(&cell->end_text);
@@ -739,6 +754,8 @@ start_next_cell(IpbCells *cells)
         cells->current = cell;
         cells->last_run = cell->number;
         record_cell(cell);
+        if (cells->staged != NULL)
+            ipb_staged_workspace_begin_cell(cells->staged);
         g_autoptr(GError) error = NULL;
         IpbKernelCode code = {
             .number = cell->number,
@@ -753,6 +770,8 @@ start_next_cell(IpbCells *cells)
         if (ipb_kernel_execute(cells->kernel, &code, &error) != 0)
             return;
         cells->current = NULL;
+        if (cells->staged != NULL)
+            ipb_staged_workspace_forget_cell(cells->staged);
         end_cell(cell, IPB_CELL_LOST, error->message, NULL);
     }
 }

@@ -87,8 +87,9 @@ void ipb_cells_set_kernel(IpbCells *cells, IpbKernel *kernel);
 void ipb_cells_set_undo(IpbCells *cells, const IpbCellUndoFuncs *funcs, void *data);
 /* The cell that waits runs now. @problem: why it cannot be undone; NULL: it can. */
 void ipb_cells_prepared(IpbCells *cells, const char *problem);
-/* The cell that failed ends now. @problem: why it was not undone; NULL: it was. */
-void ipb_cells_undone(IpbCells *cells, const char *problem);
+/* The cell that failed ends now. @problem: why it was not undone; NULL: it was. @left_out: then,
+ * why files were not; NULL: they were, or are never. */
+void ipb_cells_undone(IpbCells *cells, const char *problem, const char *left_out);
 /* An IpbEventFunc; @data: the cells. */
 void ipb_cells_on_kernel_event(const IpbEvent *event, void *data);
 

@@ -30,6 +30,7 @@ typedef struct {
     char **warnings;
     char *lost_cause; /* or NULL */
     IpbKernel *kernel;
+    uint64_t copy; /* of files; 0: there is none */
 } Checkpoint;
 
 typedef enum { TASK_NONE, TASK_MAKE, TASK_MAKE_FOR_CELL, TASK_RESTORE, TASK_UNDO_CELL } TaskKind;
@@ -39,6 +40,8 @@ typedef struct {
     TaskKind kind;
     Checkpoint *made;  /* MAKE: the new one */
     uint64_t restored; /* RESTORE: its id */
+    uint64_t copy;     /* RESTORE: of files that are restored, too; or 0 */
+    char *left_out;    /* UNDO_CELL: why files are not; or NULL */
     IpbKernel *branch; /* RESTORE: whose process the kernel gets */
     bool is_replaced;  /* it has got it */
     GError *error;
@@ -111,7 +114,7 @@ static void
 drop_files(const IpbCheckpoints *checkpoints, const Checkpoint *checkpoint)
 {
     if (checkpoints->options.staged != NULL)
-        ipb_staged_workspace_drop(checkpoints->options.staged, checkpoint->id);
+        ipb_staged_workspace_drop(checkpoints->options.staged, checkpoint->copy);
 }
 
 static void
@@ -319,7 +322,7 @@ report_restored(IpbCheckpoints *checkpoints, Task *task)
         task->restored_func(task->error, task->data);
     } else {
         ipb_cells_undone(checkpoints->options.cells,
-                         task->error != NULL ? task->error->message : NULL);
+                         task->error != NULL ? task->error->message : NULL, task->left_out);
     }
 }
 
@@ -334,6 +337,7 @@ end_task(IpbCheckpoints *checkpoints)
     else
         report_restored(checkpoints, &task);
     g_clear_error(&task.error);
+    g_free(task.left_out);
 }
 
 static void
@@ -374,9 +378,9 @@ copy_files(IpbCheckpoints *checkpoints)
     Task *task = &checkpoints->task;
     checkpoints->is_copying =
         task->made != NULL
-            ? ipb_staged_workspace_keep(staged, task->made->id, on_files, checkpoints, &task->error)
-            : ipb_staged_workspace_restore(staged, task->restored, on_files, checkpoints,
-                                           &task->error);
+            ? ipb_staged_workspace_keep(staged, &task->made->copy, on_files, checkpoints,
+                                        &task->error)
+            : ipb_staged_workspace_restore(staged, task->copy, on_files, checkpoints, &task->error);
     if (!checkpoints->is_copying)
         end_task_soon(checkpoints);
 }
@@ -389,7 +393,7 @@ on_replace_timer(void *data)
     g_clear_pointer(&task->timer, ipb_timer_free);
     ipb_kernel_replace(checkpoints->options.kernel, task->branch);
     task->is_replaced = true;
-    if (checkpoints->options.staged != NULL)
+    if (task->copy != 0)
         copy_files(checkpoints);
     else
         end_task(checkpoints);
@@ -540,18 +544,35 @@ ipb_checkpoints_kernel(IpbCheckpoints *checkpoints, uint64_t id, GError **error)
     return NULL;
 }
 
+/* Why files cannot be restored now; NULL: they can. Caller frees. */
+static char *
+find_sharing(const IpbCheckpoints *checkpoints)
+{
+    const IpbStagedWorkspace *staged = checkpoints->options.staged;
+    unsigned n = staged != NULL ? ipb_staged_workspace_n_others(staged) : 0;
+    return n > 0 ? g_strdup_printf("%u other session%s the files of this one", n,
+                                   n == 1 ? " shares" : "s share")
+                 : NULL;
+}
+
 static bool
-restore(IpbCheckpoints *checkpoints, TaskKind kind, uint64_t id, GError **error)
+restore(IpbCheckpoints *checkpoints, TaskKind kind, uint64_t id, bool with_files, GError **error)
 {
     const IpbCheckpointsOptions *options = &checkpoints->options;
     const IpbBranchOptions branch = {.kind = IPB_BRANCH_RESTORED};
     IpbKernel *parked = ipb_checkpoints_kernel(checkpoints, id, error);
+    g_autofree char *sharing = with_files ? find_sharing(checkpoints) : NULL;
     if (parked == NULL || !begin_task(checkpoints, kind, error))
         return false;
+    if (sharing == NULL && with_files)
+        checkpoints->task.copy = find(checkpoints, id)->copy;
+    else if (kind == TASK_UNDO_CELL)
+        checkpoints->task.left_out = g_steal_pointer(&sharing);
     g_autoptr(IpbKernel) kernel = options->make_kernel(on_branch_event, NULL, options->data, error);
     if (kernel == NULL ||
         !ipb_kernel_fork(parked, kernel, &branch, on_branched, checkpoints, error)) {
-        checkpoints->task.kind = TASK_NONE;
+        g_free(checkpoints->task.left_out);
+        checkpoints->task = (Task){.kind = TASK_NONE};
         return false;
     }
     checkpoints->task.branch = g_steal_pointer(&kernel);
@@ -560,10 +581,16 @@ restore(IpbCheckpoints *checkpoints, TaskKind kind, uint64_t id, GError **error)
 }
 
 bool
-ipb_checkpoints_restore(IpbCheckpoints *checkpoints, uint64_t id, IpbRestoredFunc func, void *data,
-                        GError **error)
+ipb_checkpoints_restore(IpbCheckpoints *checkpoints, uint64_t id, bool with_files,
+                        IpbRestoredFunc func, void *data, GError **error)
 {
-    if (!restore(checkpoints, TASK_RESTORE, id, error))
+    g_autofree char *sharing = with_files ? find_sharing(checkpoints) : NULL;
+    if (sharing != NULL) {
+        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                    "%s, which would change under it: close it, or restore without files", sharing);
+        return false;
+    }
+    if (!restore(checkpoints, TASK_RESTORE, id, with_files, error))
         return false;
     checkpoints->task.restored_func = func;
     checkpoints->task.data = data;
@@ -572,8 +599,8 @@ ipb_checkpoints_restore(IpbCheckpoints *checkpoints, uint64_t id, IpbRestoredFun
 }
 
 bool
-ipb_checkpoints_undo(IpbCheckpoints *checkpoints, unsigned n, IpbRestoredFunc func, void *data,
-                     GError **error)
+ipb_checkpoints_undo(IpbCheckpoints *checkpoints, unsigned n, bool with_files, IpbRestoredFunc func,
+                     void *data, GError **error)
 {
     const GPtrArray *ring = checkpoints->ring;
     if (checkpoints->options.undo == 0) {
@@ -588,7 +615,7 @@ ipb_checkpoints_undo(IpbCheckpoints *checkpoints, unsigned n, IpbRestoredFunc fu
         return false;
     }
     const Checkpoint *checkpoint = g_ptr_array_index(ring, ring->len - n);
-    return ipb_checkpoints_restore(checkpoints, checkpoint->id, func, data, error);
+    return ipb_checkpoints_restore(checkpoints, checkpoint->id, with_files, func, data, error);
 }
 
 /* --- cells ------------------------------------------------------------------------------------ */
@@ -640,7 +667,7 @@ undo_cell(uint64_t cell, char **ret_problem, void *data)
     *ret_problem = NULL;
     if (last == NULL || last->cell != cell)
         return false; /* a notice has said why */
-    if (restore(checkpoints, TASK_UNDO_CELL, last->id, &error))
+    if (restore(checkpoints, TASK_UNDO_CELL, last->id, /* with_files= */ true, &error))
         return true;
     *ret_problem = g_strdup(error->message);
     return false;
@@ -693,17 +720,6 @@ ipb_checkpoints_drop_all(IpbCheckpoints *checkpoints)
         checkpoints->ignores_files = checkpoints->is_copying;
         end_task(checkpoints);
     }
-    clear_list(checkpoints, checkpoints->ring);
-    clear_list(checkpoints, checkpoints->kept);
-    return n;
-}
-
-unsigned
-ipb_checkpoints_leave_sandbox(IpbCheckpoints *checkpoints)
-{
-    unsigned n = checkpoints->kept->len + checkpoints->ring->len;
-    if (checkpoints->options.staged == NULL)
-        return 0;
     clear_list(checkpoints, checkpoints->ring);
     clear_list(checkpoints, checkpoints->kept);
     return n;
@@ -771,6 +787,7 @@ ipb_checkpoints_free(IpbCheckpoints *checkpoints)
     g_clear_pointer(&task->branch, ipb_kernel_free);
     g_clear_pointer(&task->made, free_checkpoint);
     g_clear_error(&task->error);
+    g_free(task->left_out);
     clear_list(checkpoints, checkpoints->ring);
     clear_list(checkpoints, checkpoints->kept);
     g_ptr_array_unref(checkpoints->ring);

@@ -3,7 +3,8 @@
  * IpbCheckpoints: the checkpoints of a session, and the ring of those that are made before its
  * cells, for undo. A checkpoint is a parked copy of the kernel: a process that runs nothing. A
  * restore gives the session's kernel a fork of it (docs/branches.md). In a staged session it has a
- * copy of the changed files, too, which a restore puts back once the old process is killed.
+ * copy of the changed files, too, which a restore puts back once the old process is killed. While
+ * other sessions share the files, only variables can be restored.
  *
  * One of them is made or restored at a time, between cells. Cells that are given then wait.
  *
@@ -70,20 +71,17 @@ void ipb_checkpoints_free(IpbCheckpoints *checkpoints);
 bool ipb_checkpoints_make(IpbCheckpoints *checkpoints, const char *name, IpbCheckpointMadeFunc func,
                           void *data, GError **error);
 /* Gives the kernel the state of a checkpoint, which remains. The cells before can not be undone any
- * more. On failure the kernel is as it was. NOT_FOUND: there is no such checkpoint. */
-bool ipb_checkpoints_restore(IpbCheckpoints *checkpoints, uint64_t id, IpbRestoredFunc func,
-                             void *data, GError **error);
+ * more. On failure the kernel is as it was. @with_files: in a staged session, files are restored,
+ * too. NOT_FOUND: there is no such checkpoint. BUSY also: with files that other sessions share. */
+bool ipb_checkpoints_restore(IpbCheckpoints *checkpoints, uint64_t id, bool with_files,
+                             IpbRestoredFunc func, void *data, GError **error);
 /* Gives the kernel the state before the last @n cells that the ring has. */
-bool ipb_checkpoints_undo(IpbCheckpoints *checkpoints, unsigned n, IpbRestoredFunc func, void *data,
-                          GError **error);
+bool ipb_checkpoints_undo(IpbCheckpoints *checkpoints, unsigned n, bool with_files,
+                          IpbRestoredFunc func, void *data, GError **error);
 bool ipb_checkpoints_drop(IpbCheckpoints *checkpoints, uint64_t id, GError **error);
 /* Ends them all, and what is being made or restored: the session ends, or its kernel is about to be
  * reset. Returns how many checkpoints there were, without those of the ring. */
 unsigned ipb_checkpoints_drop_all(IpbCheckpoints *checkpoints);
-/* The kernel is about to start in a new sandbox. If checkpoints have files, only those of the
- * sandbox before could be restored, and both would use one layer: they end. Returns how many there
- * were, with those of the ring. */
-unsigned ipb_checkpoints_leave_sandbox(IpbCheckpoints *checkpoints);
 /* IpbCheckpointInfo, the oldest first, measured now, without those of the ring. The texts are
  * borrowed. */
 GArray *ipb_checkpoints_list(IpbCheckpoints *checkpoints);

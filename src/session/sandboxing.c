@@ -35,7 +35,6 @@ struct IpbSandboxing {
     IpbStagedWorkspace *staged; /* or NULL */
     void (*on_log)(const char *level, const char *text, void *data);
     void (*on_violation)(const char *text, void *data);
-    void (*on_new_sandbox)(void *data);
     void *data;
     IpbSandboxPlan *plan; /* of the sandbox that exists, or is being made */
     struct Reach *reach;  /* of the sandbox that exists; or NULL */
@@ -95,7 +94,6 @@ ipb_sandboxing_new(IpbLoop *loop, const IpbSandboxingOptions *options, GError **
         .staged = options->staged,
         .on_log = options->on_log,
         .on_violation = options->on_violation,
-        .on_new_sandbox = options->on_new_sandbox,
         .data = options->data,
     };
     sandboxing->policy = load_policy(options->config, options->workspace, error);
@@ -166,8 +164,6 @@ make_plan_with(IpbSandboxing *sandboxing, bool has_tools, GError **error)
     ipb_file_make_directories(sandboxing->hidden, 0700, NULL);
     const char *layer =
         sandboxing->staged != NULL ? ipb_staged_workspace_directory(sandboxing->staged) : NULL;
-    if (sandboxing->on_new_sandbox != NULL)
-        sandboxing->on_new_sandbox(sandboxing->data);
     if (layer != NULL)
         ipb_staged_workspace_prepare(sandboxing->staged);
     g_autofree char *place = layer != NULL ? g_path_get_dirname(layer) : NULL;
@@ -547,6 +543,7 @@ IpbKernelSandboxFuncs
 ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
 {
     return (IpbKernelSandboxFuncs){
+        .walls = sandboxing->staged != NULL ? ipb_staged_workspace_walls(sandboxing->staged) : NULL,
         .make_plan = make_plan,
         .take_listeners = take_listeners,
         .take_workspace = sandboxing->staged != NULL ? take_workspace : NULL,

@@ -38,8 +38,6 @@ typedef struct {
     /* Code inside was denied something: "operation not permitted: …", with the rule and how to
      * allow it. The text is one printable line. */
     void (*on_violation)(const char *text, void *data);
-    /* A sandbox is about to be planned, in which a fresh kernel runs; or NULL. */
-    void (*on_new_sandbox)(void *data);
     void *data;
 } IpbSandboxingOptions;
 

@@ -55,6 +55,10 @@ struct IpbSession {
     IpbRegistrar *registrar;
     IpbInstaller *installer;
     uint64_t install_call; /* the tool call that installs a package; 0: none */
+    /* Of a branch: */
+    const char *branch_warning; /* or NULL */
+    IpbBranchedFunc branched;
+    void *branched_data;
 
     bool is_closing;
     unsigned n_closing; /* parts that are not closed yet */
@@ -488,27 +492,16 @@ on_violation(const char *text, void *data)
     ipb_cells_report_violation(session->cells, text);
 }
 
-static void
-on_new_sandbox(void *data)
-{
-    IpbSession *session = data;
-    unsigned n =
-        session->checkpoints != NULL ? ipb_checkpoints_leave_sandbox(session->checkpoints) : 0;
-    if (n == 0)
-        return;
-    g_autofree char *notice =
-        g_strdup_printf("the kernel was started again, so %u checkpoints with files are dropped: "
-                        "what was before cannot be restored or undone any more",
-                        n);
-    ipb_cells_report_notice(session->cells, notice);
-}
-
+/* @forerunner: a branch shares its layer; NULL: it is no branch. */
 static bool
-make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **error)
+make_sandboxing(IpbSession *session, const IpbSessionOptions *options, const IpbSession *forerunner,
+                GError **error)
 {
     if (!options->is_sandboxed)
         return true;
-    if (options->is_staged) {
+    if (options->is_staged && forerunner != NULL) {
+        session->staged = ipb_staged_workspace_share(forerunner->staged);
+    } else if (options->is_staged) {
         g_autofree char *place = ipb_staged_workspace_place(
             options->staging_dir, ipb_runtime_state_dir(session->runtime));
         session->staged = ipb_staged_workspace_new(session->loop, place, session->workspace, error);
@@ -535,7 +528,6 @@ make_sandboxing(IpbSession *session, const IpbSessionOptions *options, GError **
                                .staged = session->staged,
                                .on_log = on_log,
                                .on_violation = on_violation,
-                               .on_new_sandbox = on_new_sandbox,
                                .data = session,
                            },
                            error);
@@ -708,16 +700,17 @@ ipb_session_checkpoint(IpbSession *session, const char *name, IpbCheckpointMadeF
 }
 
 bool
-ipb_session_restore(IpbSession *session, uint64_t checkpoint, IpbRestoredFunc func, void *data,
-                    GError **error)
+ipb_session_restore(IpbSession *session, uint64_t checkpoint, bool with_files, IpbRestoredFunc func,
+                    void *data, GError **error)
 {
-    return ipb_checkpoints_restore(session->checkpoints, checkpoint, func, data, error);
+    return ipb_checkpoints_restore(session->checkpoints, checkpoint, with_files, func, data, error);
 }
 
 bool
-ipb_session_undo(IpbSession *session, unsigned n, IpbRestoredFunc func, void *data, GError **error)
+ipb_session_undo(IpbSession *session, unsigned n, bool with_files, IpbRestoredFunc func, void *data,
+                 GError **error)
 {
-    return ipb_checkpoints_undo(session->checkpoints, n, func, data, error);
+    return ipb_checkpoints_undo(session->checkpoints, n, with_files, func, data, error);
 }
 
 IpbCheckpoints *
@@ -894,9 +887,10 @@ ipb_session_hand_over(IpbSession *session, const IpbSessionOptions *options)
     session->data = options->data;
 }
 
-/* @is_branch: its kernel begins in the sandbox of another one. */
+/* @forerunner: its kernel begins in the sandbox of this one's; or NULL. */
 static IpbSession *
-new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branch, GError **error)
+new_session(IpbRuntime *runtime, const IpbSessionOptions *options, const IpbSession *forerunner,
+            GError **error)
 {
     IpbKernelProvider *provider = find_provider(runtime, options);
     if (!check_options(options, provider, error))
@@ -939,8 +933,8 @@ new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branc
                                     error) ||
         !open_record(session, options, error) || !make_approvals(session, options, error) ||
         !make_tools(session, options, error) ||
-        (is_branch && !ipb_tool_channel_make_token(session->tool_channel, error)) ||
-        !make_sandboxing(session, options, error)) {
+        (forerunner != NULL && !ipb_tool_channel_make_token(session->tool_channel, error)) ||
+        !make_sandboxing(session, options, forerunner, error)) {
         ipb_session_free(session);
         return NULL;
     }
@@ -962,7 +956,7 @@ new_session(IpbRuntime *runtime, const IpbSessionOptions *options, bool is_branc
 IpbSession *
 ipb_session_new(IpbRuntime *runtime, const IpbSessionOptions *options, GError **error)
 {
-    return new_session(runtime, options, /* is_branch= */ false, error);
+    return new_session(runtime, options, /* forerunner= */ NULL, error);
 }
 
 /* Whether a copy of the kernel or of a checkpoint may become a session. */
@@ -970,10 +964,13 @@ static bool
 check_branch(const IpbSession *session, GError **error)
 {
     const char *problem = NULL;
-    if (session->staged != NULL)
-        problem = "a session with a staged workspace cannot be forked: both would write one layer; "
-                  "use checkpoints, one after the other";
-    else if (session->sandboxing != NULL && session->tool_relay != NULL)
+    if (session->staged != NULL && ipb_checkpoints_is_busy(session->checkpoints)) {
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                            "a checkpoint is being made or restored, with files that the branch "
+                            "would share: wait until that has ended");
+        return false;
+    }
+    if (session->sandboxing != NULL && session->tool_relay != NULL)
         problem = "a session in a sandbox that calls the tools of another program's tool server "
                   "cannot be forked";
     if (problem != NULL)
@@ -1010,6 +1007,33 @@ check_fork(const IpbSession *session, bool is_before_cell, GError **error)
     return problem == NULL;
 }
 
+static void
+on_branched(const char *const *warnings, const GError *error, void *data)
+{
+    IpbSession *session = data;
+    g_autoptr(GStrvBuilder) texts = g_strv_builder_new();
+    if (session->branch_warning != NULL)
+        g_strv_builder_add(texts, session->branch_warning);
+    if (warnings != NULL)
+        g_strv_builder_addv(texts, (const char **) warnings);
+    g_auto(GStrv) all = g_strv_builder_end(texts);
+    session->branched(error == NULL ? (const char *const *) all : NULL, error,
+                      session->branched_data);
+}
+
+/* What users of a staged session may not expect. */
+static const char *
+find_branch_warning(const IpbSession *session, bool is_of_checkpoint)
+{
+    if (session->staged == NULL)
+        return NULL;
+    return is_of_checkpoint
+               ? "files are those of now, not of the checkpoint, and they are shared: what each of "
+                 "the sessions writes, commits or discards is seen by all"
+               : "files are shared: what each of the sessions writes, commits or discards is seen "
+                 "by all";
+}
+
 IpbSession *
 ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbBranchedFunc func,
                  void *func_data, GError **error)
@@ -1033,8 +1057,7 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
     options.on_event = fork->on_event;
     options.on_log = fork->on_log;
     options.data = fork->data;
-    g_autoptr(IpbSession) session =
-        new_session(forerunner->runtime, &options, /* is_branch= */ true, error);
+    g_autoptr(IpbSession) session = new_session(forerunner->runtime, &options, forerunner, error);
     if (session == NULL)
         return NULL;
     ipb_tool_host_allow_like(session->tool_host, forerunner->tool_host);
@@ -1047,7 +1070,10 @@ ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *fork, IpbB
             return NULL;
         branch.token = ipb_tool_channel_token(forerunner->tool_channel);
     }
-    if (!ipb_kernel_fork(kernel, session->kernel, &branch, func, func_data, error))
+    session->branch_warning = find_branch_warning(session, fork->checkpoint != 0);
+    session->branched = func;
+    session->branched_data = func_data;
+    if (!ipb_kernel_fork(kernel, session->kernel, &branch, on_branched, session, error))
         return NULL;
     return g_steal_pointer(&session);
 }
@@ -1076,10 +1102,15 @@ ipb_session_close(IpbSession *session, void (*done)(void *data), void *data)
     session->is_closing = true;
     session->closed = done;
     session->closed_data = data;
-    session->n_closing = 4;
+    session->n_closing = 5;
+    if (session->staged != NULL)
+        ipb_staged_workspace_leave(session->staged);
     ipb_cells_close(session->cells);
     ipb_checkpoints_drop_all(session->checkpoints);
-    ipb_session_cancel_changes(session);
+    if (session->approved_changes != NULL)
+        ipb_approved_changes_end(session->approved_changes, on_part_closed, session);
+    else
+        session->n_closing--;
     ipb_approvals_cancel_all(session->approvals);
     ipb_registrar_close(session->registrar, on_part_closed, session);
     ipb_installer_close(session->installer, on_part_closed, session);
@@ -1147,8 +1178,6 @@ uint64_t
 ipb_session_execute_with(IpbSession *session, const char *code, const IpbCellOptions *options,
                          IpbEventFunc on_cell_event, void *data, GError **error)
 {
-    if (session->staged != NULL)
-        ipb_staged_workspace_note_cell(session->staged);
     return ipb_cells_execute(session->cells, code, options, on_cell_event, data, error);
 }
 
@@ -1158,6 +1187,12 @@ const char *
 ipb_session_layer(const IpbSession *session)
 {
     return session->staged != NULL ? ipb_staged_workspace_directory(session->staged) : NULL;
+}
+
+bool
+ipb_session_is_last_of_layer(const IpbSession *session)
+{
+    return session->staged != NULL && ipb_staged_workspace_is_last(session->staged);
 }
 
 static bool

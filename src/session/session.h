@@ -154,11 +154,12 @@ typedef struct {
 
 /* Makes a session whose kernel is a branch of the live one, with all of its state
  * (docs/branches.md). Its workspace, options, rules and servers are those of @forerunner; it has a
- * token, approvals and MCP servers of its own. @func is called once from the loop, unless the new
- * session is freed before: kernel/kernel.h. After an error the session is of no use: close or free
- * it. Errors: BUSY: a cell or a tool call runs (of a checkpoint they may); INVALID: the session is
- * closed, is recorded, has no kernel process, or its kernels cannot be branched; NOT_FOUND: there
- * is no such checkpoint. */
+ * token, approvals and MCP servers of its own. Sessions with a staged workspace share its layer.
+ * @func is called once from the loop, unless the new session is freed before: kernel/kernel.h.
+ * After an error the session is of no use: close or free it. Errors: BUSY: a cell or a tool call
+ * runs (of a checkpoint they may), or files are being restored; INVALID: the session is closed, is
+ * recorded, has no kernel process, or its kernels cannot be branched; NOT_FOUND: there is no such
+ * checkpoint. */
 IpbSession *ipb_session_fork(IpbSession *forerunner, const IpbSessionForkOptions *options,
                              IpbBranchedFunc func, void *func_data, GError **error);
 /* See session/checkpoints.h. Errors also as for ipb_session_fork(). */
@@ -166,10 +167,10 @@ bool ipb_session_checkpoint(IpbSession *session, const char *name, IpbCheckpoint
                             void *data, GError **error);
 /* The session keeps its id, registrations, approvals and MCP servers, and gets another kernel
  * process. Between cells. */
-bool ipb_session_restore(IpbSession *session, uint64_t checkpoint, IpbRestoredFunc func, void *data,
-                         GError **error);
-bool ipb_session_undo(IpbSession *session, unsigned n, IpbRestoredFunc func, void *data,
-                      GError **error);
+bool ipb_session_restore(IpbSession *session, uint64_t checkpoint, bool with_files,
+                         IpbRestoredFunc func, void *data, GError **error);
+bool ipb_session_undo(IpbSession *session, unsigned n, bool with_files, IpbRestoredFunc func,
+                      void *data, GError **error);
 /* Borrowed: for what needs neither cells nor the kernel. */
 IpbCheckpoints *ipb_session_checkpoints(IpbSession *session);
 /* Whether a session that is made now would begin like this one did: the files that it read when it
@@ -276,6 +277,9 @@ void ipb_session_cancel_changes(IpbSession *session);
 
 /* The layer of a staged workspace; NULL: it is not staged. Borrowed. */
 const char *ipb_session_layer(const IpbSession *session);
+/* Whether the layer is left behind when the session is freed: no other session, forked from it or
+ * its forerunner, shares it. */
+bool ipb_session_is_last_of_layer(const IpbSession *session);
 const char *ipb_session_workspace(IpbSession *session);
 /* What code of the session may read and write in the workspace, by the session's configuration of a
  * sandbox; without a sandbox, by the default one. Caller unrefs. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The threads of operations and the owner share the layer; the last of them closes it. So freeing
- * never waits for the disk, except to see whether the layer is empty.
+ * Everything that takes long is a work in a thread. Works on a layer run one after the other, in
+ * the order in which sessions began them. The running work and the sessions share the layer; the
+ * last of them closes it. So freeing never waits for the disk, except to see whether the layer is
+ * empty.
+ *
+ * What is frozen belongs to one session, until it is committed or thawed.
  */
 #include "session/staged-workspace.h"
 
@@ -24,77 +28,100 @@
 #define MAX_DIFF_BYTES ((size_t) 64 << 10)       /* of one file */
 #define MAX_ALL_DIFFS_BYTES ((size_t) 512 << 10) /* of one answer */
 
-typedef struct {
-    int references; /* atomic */
-    GMutex mutex;   /* of the threads that use the layer */
-    IpbLayer *layer;
-} Shared;
+typedef struct Work Work;
 
+/* A layer, and the sessions that share it. */
 typedef struct {
-    IpbStagedWorkspace *staged; /* NULL: it was freed */
-    Shared *shared;
-    IpbStagedAction action;
-    char **paths;
-    IpbSandboxPlan *plan;
+    int references; /* atomic: of the sessions, and of the running work */
+    IpbLoop *loop;
+    IpbLayer *layer;
+    unsigned n_owners;   /* sessions */
+    GPtrArray *sessions; /* IpbStagedWorkspace, borrowed: those of them that have not left */
+    GQueue waiting;      /* Work */
+    Work *running;       /* borrowed; or NULL */
+    /* Whose changes are frozen, or about to be; the object itself: that session was freed, and they
+     * are about to be thawed; or NULL */
+    const void *freezer;
+    uint64_t last_copy;
+    unsigned n_cells; /* that run */
+    /* Of the sandbox that uses the layer: */
+    IpbWalls *walls; /* NULL: there is none */
     int inside;
     IpbLayerUser user;
+} Shared;
+
+typedef enum {
+    WORK_OPERATION, /* for a client */
+    WORK_KEEP,      /* these are on a copy of a checkpoint */
+    WORK_RESTORE,
+    WORK_DROP,
+} WorkKind;
+
+struct Work {
+    IpbStagedWorkspace *staged; /* NULL: it was freed, or does not wait for the end */
+    Shared *shared;             /* with a reference, once the work runs */
+    WorkKind kind;
+    IpbStagedAction action; /* of an operation */
+    char **paths;
+    IpbSandboxPlan *plan;
+    uint64_t copy;
+    int inside; /* of the time when it began */
+    IpbLayerUser user;
     IpbStagedFunc func;
+    IpbStagedCopiedFunc copied_func;
     void *data;
     /* the result */
     IpbLayerChanges *changes;
     char *digest;
     char **diffs;
-} Operation;
-
-typedef enum { COPY_KEEP, COPY_RESTORE, COPY_DROP } CopyAction;
-
-/* On a copy of a checkpoint. */
-typedef struct {
-    IpbStagedWorkspace *staged; /* NULL: it was freed, or does not wait for the end */
-    Shared *shared;
-    CopyAction action;
-    uint64_t number;
-    int inside;
-    IpbLayerUser user;
-    IpbStagedCopiedFunc func;
-    void *data;
-} CopyWork;
+};
 
 struct IpbStagedWorkspace {
-    IpbLoop *loop;
     Shared *shared;
+    bool has_left;
     IpbLayerWatch *watch; /* NULL: of a layer that was left behind */
-    int inside;
-    IpbLayerUser user;
-    Operation *running;
-    CopyWork *copying;
-    bool has_waiting_cell;     /* it was given since the copy was begun */
+    bool is_operating;    /* an operation waits or runs */
+    bool is_copying;      /* likewise, for a checkpoint */
+    bool runs_cell;
+    bool has_company;          /* another session has changed files while the cell ran */
+    bool is_stale;             /* likewise, since the last cell */
     IpbStagedDoneFunc on_done; /* or NULL */
     void *done_data;
 };
+
+static void
+free_work(void *data)
+{
+    Work *work = data;
+    ipb_fd_close(&work->inside);
+    ipb_sandbox_plan_unref(work->plan);
+    ipb_layer_changes_free(work->changes);
+    g_strfreev(work->paths);
+    g_strfreev(work->diffs);
+    g_free(work->digest);
+    g_free(work);
+}
 
 static void
 unref_shared(Shared *shared)
 {
     if (!g_atomic_int_dec_and_test(&shared->references))
         return;
+    g_queue_clear_full(&shared->waiting, free_work);
     ipb_layer_close(shared->layer, ipb_layer_is_empty(shared->layer));
-    g_mutex_clear(&shared->mutex);
+    ipb_fd_close(&shared->inside);
+    g_ptr_array_unref(shared->sessions);
+    ipb_loop_unref(shared->loop);
     g_free(shared);
 }
 
 static void
-free_operation(void *data)
+free_run_work(void *data)
 {
-    Operation *operation = data;
-    unref_shared(operation->shared);
-    ipb_fd_close(&operation->inside);
-    ipb_sandbox_plan_unref(operation->plan);
-    ipb_layer_changes_free(operation->changes);
-    g_strfreev(operation->paths);
-    g_strfreev(operation->diffs);
-    g_free(operation->digest);
-    g_free(operation);
+    Work *work = data;
+    Shared *shared = work->shared;
+    free_work(work);
+    unref_shared(shared);
 }
 
 /* --- in the thread ---------------------------------------------------------------------------- */
@@ -129,7 +156,7 @@ make_diffs(IpbLayer *layer, const IpbLayerChanges *changes)
 
 /* A commit that was interrupted is finished first: it was approved. */
 static bool
-freeze(Operation *operation, GError **error)
+freeze(Work *operation, GError **error)
 {
     IpbLayer *layer = operation->shared->layer;
     if (ipb_layer_is_interrupted(layer)) {
@@ -152,68 +179,62 @@ has_work(const IpbLayerChanges *changes)
 }
 
 static void
-operate(GTask *task, void *source, void *data, GCancellable *cancellable)
+operate(Work *operation, GError **error)
 {
-    Operation *operation = data;
     IpbLayer *layer = operation->shared->layer;
     const char *const *paths = (const char *const *) operation->paths;
-    GError *error = NULL;
-    g_mutex_lock(&operation->shared->mutex);
     switch (operation->action) {
     case IPB_STAGED_LIST:
     case IPB_STAGED_LIST_DIFFS:
         operation->changes = ipb_layer_list(layer, operation->plan);
-        if (ipb_layer_choose(operation->changes, paths, false, &error) &&
+        if (ipb_layer_choose(operation->changes, paths, false, error) &&
             operation->action == IPB_STAGED_LIST_DIFFS)
             operation->diffs = make_diffs(layer, operation->changes);
         break;
     case IPB_STAGED_FREEZE:
-        if (freeze(operation, &error) && !has_work(operation->changes))
+        if (freeze(operation, error) && !has_work(operation->changes))
             ipb_layer_thaw(layer);
         break;
     case IPB_STAGED_FREEZE_AND_COMMIT:
-        if (!freeze(operation, &error))
+        if (!freeze(operation, error))
             break;
         ipb_layer_changes_free(g_steal_pointer(&operation->changes));
-        operation->changes = ipb_layer_commit(layer, operation->plan, &error);
+        operation->changes = ipb_layer_commit(layer, operation->plan, error);
         break;
     case IPB_STAGED_COMMIT:
-        operation->changes = ipb_layer_commit(layer, operation->plan, &error);
+        operation->changes = ipb_layer_commit(layer, operation->plan, error);
         break;
     case IPB_STAGED_THAW:
-        ipb_layer_thaw(layer);
+        if (!ipb_layer_is_interrupted(layer)) /* else a commit is to be finished */
+            ipb_layer_thaw(layer);
         break;
     case IPB_STAGED_DISCARD:
         operation->changes =
-            ipb_layer_discard(layer, paths, operation->inside, &operation->user, &error);
+            ipb_layer_discard(layer, paths, operation->inside, &operation->user, error);
         break;
     }
-    g_mutex_unlock(&operation->shared->mutex);
-    if (error != NULL)
-        g_task_return_error(task, error);
-    else
-        g_task_return_boolean(task, TRUE);
 }
 
 static void
-work_on_copy(GTask *task, void *source, void *data, GCancellable *cancellable)
+do_work(GTask *task, void *source, void *data, GCancellable *cancellable)
 {
-    CopyWork *work = data;
+    Work *work = data;
     IpbLayer *layer = work->shared->layer;
     GError *error = NULL;
-    g_mutex_lock(&work->shared->mutex);
-    switch (work->action) {
-    case COPY_KEEP:
-        ipb_layer_keep(layer, work->number, &error);
+    switch (work->kind) {
+    case WORK_OPERATION:
+        operate(work, &error);
         break;
-    case COPY_RESTORE:
-        ipb_layer_restore(layer, work->number, work->inside, &work->user, &error);
+    case WORK_KEEP:
+        ipb_layer_keep(layer, work->copy, &error);
         break;
-    case COPY_DROP:
-        ipb_layer_drop(layer, work->number);
+    case WORK_RESTORE:
+        ipb_layer_restore(layer, work->copy, work->inside, &work->user, &error);
+        break;
+    case WORK_DROP:
+        ipb_layer_drop(layer, work->copy);
         break;
     }
-    g_mutex_unlock(&work->shared->mutex);
     if (error != NULL)
         g_task_return_error(task, error);
     else
@@ -222,8 +243,78 @@ work_on_copy(GTask *task, void *source, void *data, GCancellable *cancellable)
 
 /* --- on the loop ------------------------------------------------------------------------------ */
 
+static void on_worked(GObject *source, GAsyncResult *result, void *data);
+
 static void
-report_done(const Operation *operation, const IpbStagedResult *result, const GError *error)
+start_next(Shared *shared)
+{
+    Work *work = shared->running == NULL ? g_queue_pop_head(&shared->waiting) : NULL;
+    if (work == NULL)
+        return;
+    work->inside = shared->inside >= 0 ? ipb_fd_duplicate(shared->inside, 0) : -1;
+    work->user = shared->user;
+    g_atomic_int_inc(&shared->references);
+    shared->running = work;
+    g_main_context_push_thread_default(ipb_loop_context(shared->loop));
+    g_autoptr(GTask) task = g_task_new(NULL, NULL, on_worked, work);
+    g_main_context_pop_thread_default(ipb_loop_context(shared->loop));
+    g_task_set_task_data(task, work, free_run_work);
+    g_task_run_in_thread(task, do_work);
+}
+
+static Work *
+add_work(Shared *shared, WorkKind kind)
+{
+    Work *work = g_new0(Work, 1);
+    work->shared = shared;
+    work->kind = kind;
+    work->inside = -1;
+    g_queue_push_tail(&shared->waiting, work);
+    return work;
+}
+
+/* Of a session that was freed. If there is no thread, the end of the layer thaws them. */
+static void
+thaw_for(Shared *shared)
+{
+    shared->freezer = shared;
+    if (shared->n_owners == 0 || !ipb_thread_check(NULL))
+        return;
+    add_work(shared, WORK_OPERATION)->action = IPB_STAGED_THAW;
+    start_next(shared);
+}
+
+/* What is frozen has another state after the operation. */
+static void
+update_freezer(Shared *shared, const Work *work, bool ok)
+{
+    if (work->kind != WORK_OPERATION)
+        return;
+    if (work->action == IPB_STAGED_COMMIT || work->action == IPB_STAGED_THAW ||
+        (work->action == IPB_STAGED_FREEZE && !(ok && has_work(work->changes))))
+        shared->freezer = NULL;
+    else if (work->action == IPB_STAGED_FREEZE && work->staged == NULL)
+        thaw_for(shared);
+}
+
+/* A discard and a restore are no changes of a cell. */
+static void
+note_other_changes(const Shared *shared, const Work *work)
+{
+    bool is_discard = work->kind == WORK_OPERATION && work->action == IPB_STAGED_DISCARD;
+    if (!is_discard && work->kind != WORK_RESTORE)
+        return;
+    for (guint i = 0; i < shared->sessions->len; i++) {
+        IpbStagedWorkspace *session = g_ptr_array_index(shared->sessions, i);
+        if (session == work->staged && session->watch != NULL)
+            ipb_layer_watch_skip(session->watch);
+        else
+            session->is_stale = session->has_company = true;
+    }
+}
+
+static void
+report_done(const Work *operation, const IpbStagedResult *result, const GError *error)
 {
     const IpbStagedWorkspace *staged = operation->staged;
     bool is_discard = operation->action == IPB_STAGED_DISCARD;
@@ -234,24 +325,37 @@ report_done(const Operation *operation, const IpbStagedResult *result, const GEr
 }
 
 static void
-on_operated(GObject *source, GAsyncResult *result, void *data)
+report_operation(Work *operation, const GError *error)
 {
-    Operation *operation = data;
-    g_autoptr(GError) error = NULL;
-    bool ok = g_task_propagate_boolean(G_TASK(result), &error);
-    if (operation->staged == NULL)
-        return;
-    operation->staged->running = NULL;
-    /* A discard is no change of a cell. */
-    if (operation->action == IPB_STAGED_DISCARD && operation->staged->watch != NULL)
-        ipb_layer_watch_skip(operation->staged->watch);
+    operation->staged->is_operating = false;
     IpbStagedResult what = {
         .changes = operation->changes,
         .digest = operation->digest,
         .diffs = operation->diffs,
     };
-    report_done(operation, ok ? &what : NULL, error);
-    operation->func(ok ? &what : NULL, error, operation->data); /* may free it */
+    report_done(operation, error == NULL ? &what : NULL, error);
+    operation->func(error == NULL ? &what : NULL, error, operation->data); /* may free it */
+}
+
+static void
+on_worked(GObject *source, GAsyncResult *result, void *data)
+{
+    Work *work = data;
+    g_autoptr(GError) error = NULL;
+    bool ok = g_task_propagate_boolean(G_TASK(result), &error);
+    Shared *shared = work->shared; /* the task has a reference until this returns */
+    shared->running = NULL;
+    update_freezer(shared, work, ok);
+    note_other_changes(shared, work);
+    start_next(shared);
+    if (work->staged == NULL)
+        return;
+    if (work->kind == WORK_OPERATION) {
+        report_operation(work, error);
+    } else {
+        work->staged->is_copying = false;
+        work->copied_func(error, work->data); /* may free it */
+    }
 }
 
 static bool
@@ -270,148 +374,168 @@ check_paths(const char *const *paths, GError **error)
     return true;
 }
 
+/* What is committed or discarded as a whole must not be half written. */
+static bool
+check_cells(const IpbStagedWorkspace *staged, const char *const *paths, GError **error)
+{
+    const Shared *shared = staged->shared;
+    if (paths != NULL || shared->n_cells <= (staged->runs_cell ? 1 : 0))
+        return true;
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                        "a cell runs in another session that shares the files: wait for its end, "
+                        "or name the paths to commit or discard");
+    return false;
+}
+
+bool
+ipb_staged_workspace_check_writing(const IpbStagedWorkspace *staged, const char *const *paths,
+                                   GError **error)
+{
+    const Shared *shared = staged->shared;
+    if (shared->freezer == NULL || shared->freezer == staged)
+        return check_cells(staged, paths, error);
+    g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
+                        "a commit of another session that shares the files waits for its approval "
+                        "or runs: wait for its end");
+    return false;
+}
+
+static bool
+needs_others_idle(IpbStagedAction action)
+{
+    return action == IPB_STAGED_FREEZE || action == IPB_STAGED_FREEZE_AND_COMMIT ||
+           action == IPB_STAGED_DISCARD;
+}
+
 bool
 ipb_staged_workspace_start(IpbStagedWorkspace *staged, IpbStagedAction action,
                            const char *const *paths, IpbSandboxPlan *plan, IpbStagedFunc func,
                            void *data, GError **error)
 {
-    if (!check_paths(paths, error) || !ipb_thread_check(error))
+    Shared *shared = staged->shared;
+    if (!check_paths(paths, error) || !ipb_thread_check(error) ||
+        (needs_others_idle(action) && !ipb_staged_workspace_check_writing(staged, paths, error)))
         return false;
-    if (staged->running != NULL) {
+    if (staged->is_operating) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
                             "another operation on the session's changes runs: wait for its end");
         return false;
     }
-    Operation *operation = g_new0(Operation, 1);
-    *operation = (Operation){
-        .staged = staged,
-        .shared = staged->shared,
-        .action = action,
-        .paths = g_strdupv((char **) paths),
-        .plan = plan != NULL ? ipb_sandbox_plan_ref(plan) : NULL,
-        .inside = staged->inside >= 0 ? ipb_fd_duplicate(staged->inside, 0) : -1,
-        .user = staged->user,
-        .func = func,
-        .data = data,
-    };
-    g_atomic_int_inc(&staged->shared->references);
-    staged->running = operation;
-    g_main_context_push_thread_default(ipb_loop_context(staged->loop));
-    g_autoptr(GTask) task = g_task_new(NULL, NULL, on_operated, operation);
-    g_main_context_pop_thread_default(ipb_loop_context(staged->loop));
-    g_task_set_task_data(task, operation, free_operation);
-    g_task_run_in_thread(task, operate);
+    Work *operation = add_work(shared, WORK_OPERATION);
+    operation->staged = staged;
+    operation->action = action;
+    operation->paths = g_strdupv((char **) paths);
+    operation->plan = plan != NULL ? ipb_sandbox_plan_ref(plan) : NULL;
+    operation->func = func;
+    operation->data = data;
+    staged->is_operating = true;
+    if (action == IPB_STAGED_FREEZE)
+        shared->freezer = staged;
+    start_next(shared);
     return true;
 }
 
 /* --- copies ----------------------------------------------------------------------------------- */
 
-static void
-free_copy_work(void *data)
-{
-    CopyWork *work = data;
-    unref_shared(work->shared);
-    ipb_fd_close(&work->inside);
-    g_free(work);
-}
-
-static void
-on_copied(GObject *source, GAsyncResult *result, void *data)
-{
-    CopyWork *work = data;
-    g_autoptr(GError) error = NULL;
-    g_task_propagate_boolean(G_TASK(result), &error);
-    IpbStagedWorkspace *staged = work->staged;
-    if (staged == NULL)
-        return;
-    staged->copying = NULL;
-    /* A restore is no change of a cell. */
-    if (work->action == COPY_RESTORE && staged->watch != NULL)
-        ipb_layer_watch_skip(staged->watch);
-    if (staged->has_waiting_cell)
-        ipb_staged_workspace_note_cell(staged);
-    work->func(error, work->data); /* may free it */
-}
-
-static CopyWork *
-start_copy_work(const IpbStagedWorkspace *staged, CopyAction action, uint64_t number)
-{
-    CopyWork *work = g_new0(CopyWork, 1);
-    work->shared = staged->shared;
-    work->action = action;
-    work->number = number;
-    work->inside = staged->inside >= 0 ? ipb_fd_duplicate(staged->inside, 0) : -1;
-    work->user = staged->user;
-    g_atomic_int_inc(&staged->shared->references);
-    g_main_context_push_thread_default(ipb_loop_context(staged->loop));
-    g_autoptr(GTask) task = g_task_new(NULL, NULL, on_copied, work);
-    g_main_context_pop_thread_default(ipb_loop_context(staged->loop));
-    g_task_set_task_data(task, work, free_copy_work);
-    g_task_run_in_thread(task, work_on_copy);
-    return work;
-}
-
 static bool
-start_copying(IpbStagedWorkspace *staged, CopyAction action, uint64_t number,
-              IpbStagedCopiedFunc func, void *data, GError **error)
+start_copying(IpbStagedWorkspace *staged, WorkKind kind, uint64_t copy, IpbStagedCopiedFunc func,
+              void *data, GError **error)
 {
     if (!ipb_thread_check(error))
         return false;
-    if (staged->copying != NULL) {
+    if (staged->is_copying) {
         g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY,
                             "files of another checkpoint are copied: wait for the end");
         return false;
     }
-    staged->has_waiting_cell = false;
-    staged->copying = start_copy_work(staged, action, number);
-    staged->copying->staged = staged;
-    staged->copying->func = func;
-    staged->copying->data = data;
+    Work *work = add_work(staged->shared, kind);
+    work->staged = staged;
+    work->copy = copy;
+    work->copied_func = func;
+    work->data = data;
+    staged->is_copying = true;
+    start_next(staged->shared);
     return true;
 }
 
 bool
-ipb_staged_workspace_keep(IpbStagedWorkspace *staged, uint64_t number, IpbStagedCopiedFunc func,
+ipb_staged_workspace_keep(IpbStagedWorkspace *staged, uint64_t *ret_copy, IpbStagedCopiedFunc func,
                           void *data, GError **error)
 {
-    return start_copying(staged, COPY_KEEP, number, func, data, error);
+    *ret_copy = ++staged->shared->last_copy;
+    return start_copying(staged, WORK_KEEP, *ret_copy, func, data, error);
 }
 
 bool
-ipb_staged_workspace_restore(IpbStagedWorkspace *staged, uint64_t number, IpbStagedCopiedFunc func,
+ipb_staged_workspace_restore(IpbStagedWorkspace *staged, uint64_t copy, IpbStagedCopiedFunc func,
                              void *data, GError **error)
 {
-    return start_copying(staged, COPY_RESTORE, number, func, data, error);
+    return start_copying(staged, WORK_RESTORE, copy, func, data, error);
 }
 
 void
-ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t number)
+ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t copy)
 {
     /* If there is no thread, it is removed with the layer's other copies. */
-    if (ipb_thread_check(NULL))
-        start_copy_work(staged, COPY_DROP, number);
+    if (copy == 0 || !ipb_thread_check(NULL))
+        return;
+    add_work(staged->shared, WORK_DROP)->copy = copy;
+    start_next(staged->shared);
 }
 
 /* --- cells and sandboxes ---------------------------------------------------------------------- */
 
-/* A thread may read the list of starts. A start that is not noted means more conflicts, not fewer.
- * No cell starts while a copy is made or restored: it is noted then. */
+/* While cells run, the one that began first may know the workspace as it was then: a later start
+ * does not count, which means more conflicts, not fewer. */
 void
-ipb_staged_workspace_note_cell(IpbStagedWorkspace *staged)
+ipb_staged_workspace_begin_cell(IpbStagedWorkspace *staged)
 {
-    staged->has_waiting_cell = staged->copying != NULL;
-    if (staged->running == NULL && staged->copying == NULL)
-        ipb_layer_note_start(staged->shared->layer);
+    Shared *shared = staged->shared;
+    if (shared->n_cells++ == 0)
+        ipb_layer_note_start(shared->layer);
+    for (guint i = 0; i < shared->sessions->len; i++)
+        ((IpbStagedWorkspace *) g_ptr_array_index(shared->sessions, i))->has_company = true;
+    staged->has_company = shared->n_cells > 1;
+    staged->runs_cell = true;
+    if (staged->is_stale && staged->watch != NULL)
+        ipb_layer_watch_skip(staged->watch);
+    staged->is_stale = false;
+}
+
+static void
+count_end_of_cell(IpbStagedWorkspace *staged)
+{
+    Shared *shared = staged->shared;
+    if (!staged->runs_cell)
+        return;
+    staged->runs_cell = false;
+    shared->n_cells--;
+    for (guint i = 0; i < shared->sessions->len; i++) {
+        IpbStagedWorkspace *session = g_ptr_array_index(shared->sessions, i);
+        session->is_stale = session->is_stale || session != staged;
+    }
+}
+
+void
+ipb_staged_workspace_forget_cell(IpbStagedWorkspace *staged)
+{
+    count_end_of_cell(staged);
 }
 
 void
 ipb_staged_workspace_prepare(IpbStagedWorkspace *staged)
 {
-    if (staged->running != NULL || staged->copying != NULL || staged->inside >= 0)
+    const Shared *shared = staged->shared;
+    /* A drop, as after a reset, does not touch the files that code sees. */
+    bool is_at_work = shared->running != NULL && shared->running->kind != WORK_DROP;
+    if (is_at_work || shared->inside >= 0)
         return;
-    ipb_layer_prune(staged->shared->layer);
-    if (staged->watch != NULL)
-        ipb_layer_watch_skip(staged->watch);
+    ipb_layer_prune(shared->layer);
+    for (guint i = 0; i < shared->sessions->len; i++) {
+        const IpbStagedWorkspace *session = g_ptr_array_index(shared->sessions, i);
+        if (session->watch != NULL)
+            ipb_layer_watch_skip(session->watch);
+    }
 }
 
 /* A name that is not UTF-8 is written in a printable form. */
@@ -423,14 +547,26 @@ write_path(const char *path, IpbJsonWriter *writer)
     ipb_json_member_string(writer, "path", g_utf8_validate(path, -1, NULL) ? path : printable);
 }
 
+static char *
+describe_company(char *cut)
+{
+    g_autofree char *before = cut;
+    return g_strdup_printf("%s%swhat other sessions, which share the files, changed at the same "
+                           "time is in it, too",
+                           before != NULL ? before : "", before != NULL ? "; " : "");
+}
+
 char *
-ipb_staged_workspace_cell_changes(IpbStagedWorkspace *staged, char **ret_cut)
+ipb_staged_workspace_end_cell(IpbStagedWorkspace *staged, char **ret_cut)
 {
     *ret_cut = NULL;
+    count_end_of_cell(staged);
     if (staged->watch == NULL)
         return NULL;
     g_autoptr(IpbLayerChanges) changes = ipb_layer_watch_look(staged->watch);
     *ret_cut = g_steal_pointer(&changes->cut);
+    if (staged->has_company)
+        *ret_cut = describe_company(*ret_cut);
     IpbJsonWriter *writer = ipb_json_writer_new();
     ipb_json_begin_array(writer);
     for (guint i = 0; i < changes->changes->len; i++) {
@@ -448,10 +584,17 @@ ipb_staged_workspace_cell_changes(IpbStagedWorkspace *staged, char **ret_cut)
 void
 ipb_staged_workspace_set_inside(IpbStagedWorkspace *staged, int fd, const IpbLayerUser *user)
 {
-    ipb_fd_close(&staged->inside);
-    staged->inside = fd;
+    Shared *shared = staged->shared;
+    ipb_fd_close(&shared->inside);
+    shared->inside = fd;
     if (user != NULL)
-        staged->user = *user;
+        shared->user = *user;
+}
+
+IpbWalls **
+ipb_staged_workspace_walls(IpbStagedWorkspace *staged)
+{
+    return &staged->shared->walls;
 }
 
 void
@@ -467,6 +610,18 @@ ipb_staged_workspace_directory(const IpbStagedWorkspace *staged)
     return ipb_layer_directory(staged->shared->layer);
 }
 
+bool
+ipb_staged_workspace_is_last(const IpbStagedWorkspace *staged)
+{
+    return staged->shared->n_owners == 1;
+}
+
+unsigned
+ipb_staged_workspace_n_others(const IpbStagedWorkspace *staged)
+{
+    return staged->shared->sessions->len - (staged->has_left ? 0 : 1);
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 
 char *
@@ -477,16 +632,38 @@ ipb_staged_workspace_place(const char *staging_dir, const char *state_dir)
 }
 
 static IpbStagedWorkspace *
+new_session(Shared *shared)
+{
+    IpbStagedWorkspace *staged = g_new0(IpbStagedWorkspace, 1);
+    staged->shared = shared;
+    shared->n_owners++;
+    g_ptr_array_add(shared->sessions, staged);
+    return staged;
+}
+
+static IpbStagedWorkspace *
 new_for(IpbLoop *loop, IpbLayer *layer)
 {
     if (layer == NULL)
         return NULL;
-    IpbStagedWorkspace *staged = g_new0(IpbStagedWorkspace, 1);
-    staged->loop = ipb_loop_ref(loop);
-    staged->shared = g_new(Shared, 1);
-    *staged->shared = (Shared){.references = 1, .layer = layer};
-    g_mutex_init(&staged->shared->mutex);
-    staged->inside = -1;
+    Shared *shared = g_new0(Shared, 1);
+    shared->references = 1;
+    shared->loop = ipb_loop_ref(loop);
+    shared->layer = layer;
+    shared->sessions = g_ptr_array_new();
+    g_queue_init(&shared->waiting);
+    shared->inside = -1;
+    return new_session(shared);
+}
+
+IpbStagedWorkspace *
+ipb_staged_workspace_share(const IpbStagedWorkspace *other)
+{
+    Shared *shared = other->shared;
+    g_atomic_int_inc(&shared->references);
+    IpbStagedWorkspace *staged = new_session(shared);
+    staged->watch = ipb_layer_watch_new(shared->layer);
+    staged->is_stale = true;
     return staged;
 }
 
@@ -517,19 +694,59 @@ ipb_staged_workspace_open(IpbLoop *loop, const char *directory, GError **error)
     return new_for(loop, ipb_layer_open(directory, error));
 }
 
+/* What waits for its turn is not done. A running work ends, and no one is waiting for it. */
+static void
+forget_works(const IpbStagedWorkspace *staged)
+{
+    Shared *shared = staged->shared;
+    if (shared->running != NULL && shared->running->staged == staged)
+        shared->running->staged = NULL;
+    GList *next;
+    for (GList *link = shared->waiting.head; link != NULL; link = next) {
+        next = link->next;
+        if (((Work *) link->data)->staged != staged)
+            continue;
+        free_work(link->data);
+        g_queue_delete_link(&shared->waiting, link);
+    }
+}
+
+/* Its end changes what is frozen, for a session that was freed. */
+static bool
+is_of_freezer(const Work *work)
+{
+    return work != NULL && work->kind == WORK_OPERATION && work->staged == NULL &&
+           (work->action == IPB_STAGED_FREEZE || work->action == IPB_STAGED_COMMIT ||
+            work->action == IPB_STAGED_THAW);
+}
+
+void
+ipb_staged_workspace_leave(IpbStagedWorkspace *staged)
+{
+    Shared *shared = staged->shared;
+    if (staged->has_left)
+        return;
+    staged->has_left = true;
+    g_ptr_array_remove(shared->sessions, staged);
+}
+
 void
 ipb_staged_workspace_free(IpbStagedWorkspace *staged)
 {
     if (staged == NULL)
         return;
-    if (staged->running != NULL)
-        staged->running->staged = NULL;
-    if (staged->copying != NULL)
-        staged->copying->staged = NULL;
-    ipb_fd_close(&staged->inside);
+    Shared *shared = staged->shared;
+    ipb_staged_workspace_leave(staged);
+    count_end_of_cell(staged);
+    shared->n_owners--;
+    forget_works(staged);
+    if (shared->freezer == staged) {
+        shared->freezer = shared;
+        if (!is_of_freezer(shared->running))
+            thaw_for(shared);
+    }
     ipb_layer_watch_free(staged->watch);
-    unref_shared(staged->shared);
-    ipb_loop_unref(staged->loop);
+    unref_shared(shared);
     g_free(staged);
 }
 

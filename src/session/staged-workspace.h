@@ -2,18 +2,23 @@
  *
  * IpbStagedWorkspace: the layer of a staged session (sandbox/layer.h), worked on in a thread. What
  * the session writes stays in the layer, over resets and ends of its kernel, until it is committed
- * or discarded. One operation runs at a time.
+ * or discarded.
  *
- * If the owner frees it while there are changes, the layer stays on the disk, and
+ * A session and those that were forked from it share one layer, and each has an object of its own
+ * for it. Their kernels are in one sandbox, the only one that uses the layer. Works on the layer
+ * run one after the other.
+ *
+ * When the last of these objects is freed while there are changes, the layer stays on the disk, and
  * `ipybox changes list` lists it; an empty one is removed.
  *
- * Ownership: the owner frees it, after the kernel. Functions are called from the loop, once, unless
- * the object is freed before.
+ * Ownership: the session frees it, after its kernels. Functions are called from the loop, once,
+ * unless the object is freed before: then what waits for its turn is not done.
  */
 #pragma once
 
 #include "base/loop.h"
 #include "json/writer.h"
+#include "kernel/kernel.h"
 #include "sandbox/layer.h"
 
 typedef struct IpbStagedWorkspace IpbStagedWorkspace;
@@ -53,19 +58,38 @@ typedef void (*IpbStagedDoneFunc)(bool is_discard, const IpbStagedResult *result
 void ipb_staged_workspace_watch(IpbStagedWorkspace *staged, IpbStagedDoneFunc func, void *data);
 /* The layer's directory. */
 const char *ipb_staged_workspace_directory(const IpbStagedWorkspace *staged);
-/* Whatever code does from now on, it knows the workspace as it is now. */
-void ipb_staged_workspace_note_cell(IpbStagedWorkspace *staged);
-/* What has changed since the last call, or since a discard: by the cell that has just ended, or by
- * what ran before it. A JSON array of {"path", "kind", "type"}; NULL: of a layer that was left
- * behind. *@ret_cut: why not all is in it, for people, or NULL. The caller frees both. */
-char *ipb_staged_workspace_cell_changes(IpbStagedWorkspace *staged, char **ret_cut);
+/* For a session that was forked from that of @other. */
+IpbStagedWorkspace *ipb_staged_workspace_share(const IpbStagedWorkspace *other);
+/* How many other sessions share the layer, and have not left. */
+unsigned ipb_staged_workspace_n_others(const IpbStagedWorkspace *staged);
+/* The session is being closed: it counts as another one no more. */
+void ipb_staged_workspace_leave(IpbStagedWorkspace *staged);
+/* Whether all others are freed. */
+bool ipb_staged_workspace_is_last(const IpbStagedWorkspace *staged);
+/* A cell of the session begins. It knows the workspace as it is now. */
+void ipb_staged_workspace_begin_cell(IpbStagedWorkspace *staged);
+/* It has ended, or could not begin: what it changed counts to the next one. */
+void ipb_staged_workspace_forget_cell(IpbStagedWorkspace *staged);
+/* Returns what has changed since the last call, or since a discard: by the cell that has just
+ * ended, or by what ran before it. If other sessions changed something since then, since the
+ * beginning of the cell. A JSON array of {"path", "kind", "type"}; NULL: of a layer that was left
+ * behind. *@ret_cut: why it is not exactly what the cell changed, for people, or NULL. The caller
+ * frees both. */
+char *ipb_staged_workspace_end_cell(IpbStagedWorkspace *staged, char **ret_cut);
 /* Before a sandbox is made that uses the layer. */
 void ipb_staged_workspace_prepare(IpbStagedWorkspace *staged);
 /* A sandbox uses the layer: the workspace as code inside sees it, whose fd is taken over. -1: none
  * does any more. */
 void ipb_staged_workspace_set_inside(IpbStagedWorkspace *staged, int fd, const IpbLayerUser *user);
-/* @paths: below the workspace; NULL: all. Lists have only the changes there.
- * @plan: judges names; a reference is taken. Errors: BUSY, SYSTEM; others come to @func. */
+/* Where the sandbox is kept that uses the layer; see IpbKernelSandboxFuncs. */
+IpbWalls **ipb_staged_workspace_walls(IpbStagedWorkspace *staged);
+/* Whether changes at @paths may be committed or discarded now. BUSY: another session that shares
+ * the layer waits for the approval of a commit; or it runs a cell, and @paths is NULL. */
+bool ipb_staged_workspace_check_writing(const IpbStagedWorkspace *staged, const char *const *paths,
+                                        GError **error);
+/* One at a time for each session. @paths: below the workspace; NULL: all. Lists have only the
+ * changes there. @plan: judges names; a reference is taken. Errors: BUSY, also as for
+ * ipb_staged_workspace_check_writing(); SYSTEM; others come to @func. */
 bool ipb_staged_workspace_start(IpbStagedWorkspace *staged, IpbStagedAction action,
                                 const char *const *paths, IpbSandboxPlan *plan, IpbStagedFunc func,
                                 void *data, GError **error);
@@ -74,15 +98,16 @@ bool ipb_staged_workspace_start(IpbStagedWorkspace *staged, IpbStagedAction acti
 
 typedef void (*IpbStagedCopiedFunc)(const GError *error, void *data);
 
-/* Keeps or restores a copy of all changes: ipb_layer_keep(), ipb_layer_restore(). One of them runs
- * at a time, and waits for what clients have started. No cell starts before its end, which is
- * reported to @func. Errors: BUSY, SYSTEM; others come to @func. */
-bool ipb_staged_workspace_keep(IpbStagedWorkspace *staged, uint64_t number,
+/* Keeps or restores a copy of all changes: ipb_layer_keep(), ipb_layer_restore(). One at a time for
+ * each session. No cell of it starts before its end, which is reported to @func. *@ret_copy: the
+ * number of the copy, of all sessions that share the layer. Restore only if no others share it:
+ * files would change under them. Errors: BUSY, SYSTEM; others come to @func. */
+bool ipb_staged_workspace_keep(IpbStagedWorkspace *staged, uint64_t *ret_copy,
                                IpbStagedCopiedFunc func, void *data, GError **error);
-bool ipb_staged_workspace_restore(IpbStagedWorkspace *staged, uint64_t number,
+bool ipb_staged_workspace_restore(IpbStagedWorkspace *staged, uint64_t copy,
                                   IpbStagedCopiedFunc func, void *data, GError **error);
-/* Frees the space of a copy in the background. */
-void ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t number);
+/* Frees the space of a copy in the background. 0: there is none. */
+void ipb_staged_workspace_drop(IpbStagedWorkspace *staged, uint64_t copy);
 
 /* Writes an object for clients: docs/internals/staged-workspace.md. @max_shown changes are in it;
  * the others are counted. */

@@ -171,6 +171,88 @@ def test_kept(ipybox, place, workspace, run_ipybox):
     assert json.loads(run_ipybox("changes", "--json").stdout) == []
 
 
+# --- branches ---------------------------------------------------------------------------------
+
+BRANCHING = (
+    "execute_ipython_cell,checkpoint,restore,undo,branch,close_session,"
+    "list_changes,commit_changes,discard_changes"
+)
+
+
+def branch_of(mcp: McpServer, **arguments) -> str:
+    result = mcp.tool("branch", arguments)
+    assert not result["isError"], result
+    assert any("shared" in each for each in result["structuredContent"]["warnings"])
+    return result["structuredContent"]["session_id"]
+
+
+def test_branches_share_changes(ipybox, place, workspace):
+    """Each of them lists and commits the same. Only one is reported when all have ended."""
+    with McpServer(
+        ipybox, place, "--staged", "--approve=allow", f"--tools={BRANCHING}", stderr=subprocess.PIPE
+    ) as server:
+        server.cell(WRITE)
+        branch = branch_of(server)
+        cell = {"code": "open('b', 'w').close()", "session_id": branch}
+        assert not server.tool("execute_ipython_cell", cell)["isError"]
+        assert changed(server) == changed(server, session_id=branch) == ["+b", "+new", "~old"]
+        done = server.tool("commit_changes", {"session_id": branch, "paths": ["new"]})
+        assert not done["isError"] and (workspace / "new").exists()
+        assert changed(server) == ["+b", "~old"]
+        assert not server.tool("close_session", {"session_id": branch})["isError"]
+        branch_of(server)
+        server.process.stdin.close()
+        log = server.process.stderr.read().decode()
+    assert len(re.findall(r"ipybox changes commit layer-\w+", log)) == 1
+
+
+def test_restore_in_branches(ipybox, place):
+    with McpServer(ipybox, place, "--staged", f"--tools={BRANCHING}") as server:
+        server.cell("x = 1; open('a', 'w').write('1'); None")
+        server.tool("checkpoint", {"name": "one"})
+        server.cell("x = 2; open('a', 'w').write('2'); None")
+        seen = "print(x, open('a').read())"
+        branch = branch_of(server, checkpoint="one")
+        cell = {"code": seen, "session_id": branch}
+        assert text(server.tool("execute_ipython_cell", cell)) == "1 2"
+        assert "1 other session shares the files" in fails(server, "restore", name="one")
+        assert "restore without files" in fails(server, "undo")
+        assert "true or false" in fails(server, "restore", name="one", files="no")
+        done = server.tool("restore", {"name": "one", "files": False})
+        assert text(done).endswith("Files stay as they are.")
+        assert server.cell(seen) == "1 2"
+        server.tool("close_session", {"session_id": branch})
+        assert text(server.tool("restore", {"name": "one"})).endswith("files of the workspace.")
+        assert server.cell(seen) == "1 1"
+
+
+def test_one_question_at_a_time(ipybox, place, workspace):
+    """While a commit of a branch waits for its approval, the others commit and discard nothing."""
+    with Client(ipybox, place, "--staged", f"--tools={BRANCHING}") as client:
+        client.cell(WRITE)
+        branch = branch_of(client)
+        commit = client.start_tool("commit_changes", {"session_id": branch})
+        question = client.question()
+        assert "of another session that shares the files" in fails(client, "commit_changes")
+        assert "of another session that shares the files" in fails(client, "discard_changes")
+        # Cells of the others run. What they write is not in the question.
+        client.cell("open('late', 'w').write('late'); None")
+        client.reply(question, result=YES)
+        assert text(client.answer(commit)["result"]).startswith("2 of 2 changes were committed")
+        assert not (workspace / "late").exists()
+        assert changed(client) == ["+late"]
+        # If the branch ends, what it froze is free again.
+        commit = client.start_tool("commit_changes", {"session_id": branch})
+        question = client.question()
+        client.tool("close_session", {"session_id": branch})
+        assert "cancelled" in client.text(commit)
+        client.reply(question, result=YES)  # too late
+        commit = client.start_tool("commit_changes", {})
+        client.reply(client.question(), result=YES)
+        assert not client.answer(commit)["result"]["isError"]
+        assert (workspace / "late").exists()
+
+
 # --- with a question --------------------------------------------------------------------------
 
 

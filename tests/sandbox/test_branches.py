@@ -145,6 +145,32 @@ def test_files(core: RpcCore, session: str) -> None:
         assert "PermissionError" in str(result)
 
 
+def test_fresh_kernels_of_a_staged_session(core: RpcCore, kernels: Kernels) -> None:
+    """A kernel that enters the sandbox of others has the rights of the first one, and is apart."""
+    first = core.open(sandbox=True, workspace_mode="staged", python=str(kernels.python))
+    core.text(first, "import ctypes")
+    posture = core.text(first, POSTURE)
+    sessions = [first, fork(core, first), fork(core, first)]
+    where = core.text(first, "import os; print(os.readlink('/proc/self/ns/mnt'))")
+    for each in sessions[:2]:
+        core.call("session.reset", session=each)
+        assert core.text(each, "import os; print(os.readlink('/proc/self/ns/mnt'))") == where
+        assert core.text(each, POSTURE) == posture
+        assert core.text(each, f"import ctypes\n{LANDLOCK}") == "-1"
+    pids = [int((core.text(each, PROBE) or "").split()[0]) for each in sessions]
+    for i, each in enumerate(sessions):
+        for j, pid in enumerate(pids):
+            seen = set((core.text(each, f"print(tries({pid}))") or "").split())
+            allowed = set() if has_signal_scope() else {"signalled"}
+            assert i == j or seen <= allowed, (i, j, seen)
+    core.text(sessions[0], "open('new', 'w').write('new'); None")
+    core.call("session.close", session=sessions[0])
+    core.call("session.close", session=sessions[1])
+    assert core.text(sessions[2], "print(open('new').read())") == "new"
+    assert core.call("session.commit", session=sessions[2])["total"] == 1
+    assert (kernels.place.workspace / "new").read_text() == "new"
+
+
 def test_ends(core: RpcCore, session: str) -> None:
     """What a kernel started ends with it; the sandbox ends with the last kernel."""
     core.text(session, "import os, subprocess")

@@ -52,6 +52,9 @@ STAGED_STEPS = {
     "checkpoint": "checkpoint = await executor.checkpoint(); await checkpoint.drop()",
     "restore": "await kept.restore(); await new.restore()",
     "commit": "await executor.commit(); await executor.execute(WRITE.replace('VALUE', '3'))",
+    "fork": "(branch,) = await executor.fork(); await branch.execute('1'); await branch.stop()",
+    "fresh": "(branch,) = await kept.branch(); await branch.reset(); await branch.execute('1'); "
+    "await branch.stop()",
 }
 STAGED_PREPARE = f"""WRITE = {WRITE!r}
     await executor.execute(WRITE.replace('VALUE', '1')); kept = await executor.checkpoint()

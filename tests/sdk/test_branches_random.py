@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random programs of cells, forks, checkpoints, restores, undos, resets and deaths against a model.
 
-In a staged session they write files, commit and discard them, too, and the model has these files.
-There, sessions are not forked.
+In a staged session they write files, commit and discard them, too. The model has these files, which
+a session shares with those that are forked from it.
 
 A few programs run in each test; with IPYBOX_TEST_HOURS (a number, such as 1) others run for so
 long, a third of it in each mode.
@@ -55,8 +55,8 @@ STAGED_OPERATIONS = [
     *FILE_OPERATIONS,
     *("make_directory", "commit", "commit", "commit", "discard"),
     *("checkpoint", "checkpoint", "restore", "restore", "restore", "undo", "undo", "undo"),
-    *("cell", "failing_cell", "undone_cell", "fork", "branch", "drop"),
-    *("reset", "kill", "undone_kill"),
+    *("cell", "failing_cell", "undone_cell", "fork", "fork", "branch", "drop"),
+    *("reset", "kill", "undone_kill", "stop", "stop"),
 ]
 # Of files, links, and directories, which never get each other's names.
 NAMES = ["a", "b", "d/a", "d/e/a", "f/b"]
@@ -111,58 +111,17 @@ class State:
 
 
 @dataclass
-class Model:
-    """A session, and what it can return to."""
+class Layer:
+    """What staged sessions share."""
 
-    executor: CodeExecutor
-    x: list[int] = field(default_factory=list)
-    ring: list[State] = field(default_factory=list)
-    checkpoints: list[tuple[Checkpoint, State]] = field(default_factory=list)
-    # Of a staged session:
-    workspace: Path | None = None
+    workspace: Path
     files: Files = field(default_factory=dict)  # as code sees them
     real: Files = field(default_factory=dict)  # in the workspace
     commits: list[set[str]] = field(default_factory=list)
-    is_dead: bool = False
-    has_notice: bool = False
-
-    def state(self) -> State:
-        return State(list(self.x), dict(self.files), len(self.commits))
-
-    def begin_process(self) -> None:
-        """A fresh kernel has another sandbox, so checkpoints with files are gone."""
-        if self.workspace is not None and self.is_dead:
-            self.has_notice = bool(self.ring or self.checkpoints)
-            self.ring, self.checkpoints = [], []
-        self.is_dead = False
-
-    def begin_cell(self) -> None:
-        self.begin_process()
-        self.ring = [*self.ring, self.state()][-UNDO:]
-
-    def check_notices(self, notices: list[str]) -> None:
-        """Of the cell that has ended; others are of no interest."""
-        dropped = any("checkpoints with files are dropped" in each for each in notices)
-        assert dropped == self.has_notice, notices
-        self.has_notice = False
-
-    async def run(self, code: str) -> str:
-        self.begin_cell()
-        result = await self.executor.execute(code)
-        assert len(result.notices) == self.has_notice
-        self.check_notices(result.notices)
-        return result.text or ""
-
-    async def fail(self, code: str, undo: bool) -> None:
-        self.begin_cell()
-        with pytest.raises(CodeExecutionError) as failed:
-            await self.executor.execute(code, undo_on_error=undo)
-        assert failed.value.is_undone == undo
-        self.check_notices(failed.value.notices)
+    n_sessions: int = 1
 
     def go_back(self, state: State) -> None:
         """What was committed since is that of the workspace."""
-        self.x, self.is_dead = list(state.x), False
         self.files = dict(state.files)
         for path in set().union(*self.commits[state.n_commits :]):
             self.files.pop(path, None)
@@ -170,35 +129,82 @@ class Model:
                 self.files[path] = self.real[path]
         self.files = with_parents(self.files)
 
+
+@dataclass
+class Model:
+    """A session, and what it can return to."""
+
+    executor: CodeExecutor
+    x: list[int] = field(default_factory=list)
+    ring: list[State] = field(default_factory=list)
+    checkpoints: list[tuple[Checkpoint, State]] = field(default_factory=list)
+    layer: Layer | None = None
+
+    def state(self) -> State:
+        if self.layer is None:
+            return State(list(self.x), {}, 0)
+        return State(list(self.x), dict(self.layer.files), len(self.layer.commits))
+
+    def shares_files(self) -> bool:
+        return self.layer is not None and self.layer.n_sessions > 1
+
+    def begin_cell(self) -> None:
+        self.ring = [*self.ring, self.state()][-UNDO:]
+
+    async def run(self, code: str) -> str:
+        self.begin_cell()
+        result = await self.executor.execute(code)
+        assert result.notices == []
+        return result.text or ""
+
+    async def fail(self, code: str, undo: bool) -> None:
+        self.begin_cell()
+        with pytest.raises(CodeExecutionError) as failed:
+            await self.executor.execute(code, undo_on_error=undo)
+        assert failed.value.is_undone == undo
+        left_out = any("undone, but not in files" in each for each in failed.value.notices)
+        assert left_out == (undo and self.shares_files()), failed.value.notices
+
+    def go_back(self, state: State) -> None:
+        self.x = list(state.x)
+        if self.layer is not None and not self.shares_files():
+            self.layer.go_back(state)
+
     async def check(self) -> None:
-        if self.workspace is None:
+        if self.layer is None:
             assert await self.run("globals().get('x', [])") == str(self.x)
             return
         seen = await self.run(f"{SEE}\nprint((globals().get('x', []), see()))")
-        assert seen == str((self.x, dict(sorted(self.files.items()))))
+        assert seen == str((self.x, dict(sorted(self.layer.files.items()))))
 
     async def check_changes(self) -> None:
         """Also that the workspace has nothing but what was committed."""
-        assert self.workspace is not None
+        layer = self.layer
+        assert layer is not None
         changed = {
             path
-            for path in self.files | self.real
-            if (path in self.files, self.files.get(path))
-            != (path in self.real, self.real.get(path))
+            for path in layer.files | layer.real
+            if (path in layer.files, layer.files.get(path))
+            != (path in layer.real, layer.real.get(path))
         }
         assert {each.path for each in (await self.executor.changes()).changes} == changed
         found: Files = {}
-        for path in self.workspace.rglob("*"):
+        for path in layer.workspace.rglob("*"):
             value = None if path.is_dir() else path.is_symlink() or path.read_text()
-            found[str(path.relative_to(self.workspace))] = (
+            found[str(path.relative_to(layer.workspace))] = (
                 ("link", os.readlink(path)) if value is True else value
             )
-        assert found == self.real
+        assert found == layer.real
+
+
+def layer_of(model: Model) -> Layer:
+    assert model.layer is not None
+    return model.layer
 
 
 class Program:
     def __init__(self, executor: CodeExecutor, workspace: Path | None) -> None:
-        self.models = [Model(executor, workspace=workspace)]
+        self.models = [Model(executor, layer=Layer(workspace) if workspace else None)]
 
     async def run(self, steps: list[Step]) -> None:
         try:
@@ -210,7 +216,7 @@ class Program:
                         await model.check()
             for model in self.models:
                 await model.check()
-                if model.workspace is not None:
+                if model.layer is not None:
                     await model.check_changes()
                 listed = [each.name for each in await model.executor.checkpoints()]
                 assert listed == [each.name for each, _ in model.checkpoints]
@@ -229,13 +235,15 @@ class Program:
         model.x.append(number)
 
     async def undone_cell(self, model: Model, number: int) -> None:
-        write = "open('undone', 'w').write('x')" if model.workspace is not None else "0"
+        write = "open('undone', 'w').write('x')" if model.layer is not None else "0"
         await model.fail(f"x = [-1]; {write}; raise ValueError", undo=True)
+        if model.layer is not None and model.shares_files():
+            model.layer.files["undone"] = "x"
         model.ring.pop()
 
     async def kill(self, model: Model, number: int) -> None:
         await model.fail("import os; os._exit(1)", undo=False)
-        model.x, model.is_dead = [], True
+        model.x = []
 
     async def undone_kill(self, model: Model, number: int) -> None:
         await model.fail("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", undo=True)
@@ -244,23 +252,28 @@ class Program:
     async def fork(self, model: Model, number: int) -> None:
         # Without a process, there is nothing to fork: a cell starts one.
         await model.check()
-        if model.workspace is not None:
-            with pytest.raises(RuntimeError, match="both would write one layer"):
-                await model.executor.fork()
-        elif len(self.models) < MAX_SESSIONS:
+        if len(self.models) < MAX_SESSIONS:
             (branch,) = await model.executor.fork()
-            self.models.append(Model(branch, list(model.x)))
+            self.add_branch(model, branch, model.x)
+
+    def add_branch(self, model: Model, branch: CodeExecutor, x: list[int]) -> None:
+        self.models.append(Model(branch, list(x), layer=model.layer))
+        if model.layer is not None:
+            model.layer.n_sessions += 1
+            assert branch.warnings[0].startswith("files are ")
 
     async def checkpoint(self, model: Model, number: int) -> None:
         if len(model.checkpoints) < MAX_CHECKPOINTS:
-            model.begin_process()
             checkpoint = await model.executor.checkpoint()
             model.checkpoints.append((checkpoint, model.state()))
 
     async def restore(self, model: Model, number: int) -> None:
         if model.checkpoints:
             checkpoint, state = model.checkpoints[number % len(model.checkpoints)]
-            await checkpoint.restore()
+            if model.shares_files():
+                with pytest.raises(RuntimeError, match="the files of this one"):
+                    await checkpoint.restore()
+            await checkpoint.restore(files=not model.shares_files())
             model.go_back(state)
             model.ring = []
 
@@ -268,12 +281,8 @@ class Program:
         if not model.checkpoints or len(self.models) >= MAX_SESSIONS:
             return
         checkpoint, state = model.checkpoints[number % len(model.checkpoints)]
-        if model.workspace is not None:
-            with pytest.raises(RuntimeError, match="both would write one layer"):
-                await checkpoint.branch()
-            return
         (branch,) = await checkpoint.branch()
-        self.models.append(Model(branch, list(state.x)))
+        self.add_branch(model, branch, state.x)
 
     async def drop(self, model: Model, number: int) -> None:
         if model.checkpoints:
@@ -286,7 +295,10 @@ class Program:
             with pytest.raises(ValueError, match="can be undone"):
                 await model.executor.undo(n)
             return
-        await model.executor.undo(n)
+        if model.shares_files():
+            with pytest.raises(RuntimeError, match="the files of this one"):
+                await model.executor.undo(n)
+        await model.executor.undo(n, files=not model.shares_files())
         model.go_back(model.ring[-n])
         del model.ring[-n:]
 
@@ -294,76 +306,81 @@ class Program:
         n = len(model.checkpoints)
         await model.executor.reset()
         model.x, model.ring, model.checkpoints = [], [], []
-        model.is_dead = False
         model.begin_cell()
         result = await model.executor.execute("'x' in globals()")
         dropped = [f"[ipybox] the reset has dropped {n} checkpoints"] if n else []
-        if model.has_notice:
-            model.check_notices(result.notices)
-            del result.notices[0]
         assert (result.text, result.notices) == ("False", dropped)
 
     async def stop(self, model: Model, number: int) -> None:
-        if model.workspace is not None:
-            return  # there is one session
+        if model.layer is not None:
+            if not model.shares_files():
+                return  # the layer would end
+            model.layer.n_sessions -= 1
         self.models.remove(model)
         await model.executor.stop()
 
     # Files, in a staged session
+
+    def put(self, model: Model, path: str, value: str | tuple[str, str] | None) -> None:
+        layer = layer_of(model)
+        layer.files = with_parents(layer.files | {path: value})
 
     async def write(self, model: Model, number: int) -> None:
         path = NAMES[number % len(NAMES)]
         await model.run(
             f"{SEE}\nfile = open(make({path!r}), 'w')\nfile.write('{number}')\nfile.close()"
         )
-        model.files = with_parents(model.files | {path: str(number)})
+        self.put(model, path, str(number))
 
     async def remove(self, model: Model, number: int) -> None:
         path = [*NAMES, *DIRECTORIES][number % (len(NAMES) + len(DIRECTORIES))]
         remove = "shutil.rmtree" if path in DIRECTORIES else "os.remove"
         await model.run(f"{SEE}\nif os.path.lexists({path!r}): {remove}({path!r})")
-        model.files = {
+        layer = layer_of(model)
+        layer.files = {
             each: value
-            for each, value in model.files.items()
+            for each, value in layer.files.items()
             if each != path and not each.startswith(path + "/")
         }
 
     async def move(self, model: Model, number: int) -> None:
         old, new = NAMES[number % len(NAMES)], NAMES[number // 10 % len(NAMES)]
-        if old in model.files and old != new:
+        files = layer_of(model).files
+        if old in files and old != new:
             await model.run(f"{SEE}\nos.replace({old!r}, make({new!r}))")
-            model.files[new] = model.files.pop(old)
-            model.files = with_parents(model.files)
+            self.put(model, new, files.pop(old))
 
     async def link(self, model: Model, number: int) -> None:
         old, new = NAMES[number % len(NAMES)], NAMES[number // 10 % len(NAMES)]
-        if isinstance(model.files.get(old), str) and new not in model.files:
+        files = layer_of(model).files
+        if isinstance(files.get(old), str) and new not in files:
             await model.run(f"{SEE}\nos.link({old!r}, make({new!r}))")
-            model.files = with_parents(model.files | {new: model.files[old]})
+            self.put(model, new, files[old])
 
     async def symlink(self, model: Model, number: int) -> None:
         path = NAMES[number % len(NAMES)]
-        if path not in model.files:
+        if path not in layer_of(model).files:
             await model.run(f"{SEE}\nos.symlink('{number}', make({path!r}))")
-            model.files = with_parents(model.files | {path: ("link", str(number))})
+            self.put(model, path, ("link", str(number)))
 
     async def make_directory(self, model: Model, number: int) -> None:
         path = DIRECTORIES[number % len(DIRECTORIES)]
         await model.run(f"{SEE}\nos.makedirs({path!r}, exist_ok=True)")
-        model.files = with_parents(model.files | {path: None})
+        self.put(model, path, None)
 
     async def commit(self, model: Model, number: int) -> None:
         await model.check_changes()
         done = await model.executor.commit()
         assert all(change.done for change in done.changes), done
-        model.commits.append({change.path for change in done.changes})
-        model.real = dict(model.files)
+        layer = layer_of(model)
+        layer.commits.append({change.path for change in done.changes})
+        layer.real = dict(layer.files)
         await model.check_changes()
 
     async def discard(self, model: Model, number: int) -> None:
         undone = await model.executor.discard()
         assert all(change.done for change in undone.changes), undone
-        model.files = dict(model.real)
+        layer_of(model).files = dict(layer_of(model).real)
         await model.check_changes()
 
 

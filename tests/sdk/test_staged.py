@@ -361,9 +361,6 @@ async def test_refusals(workspace: Path, home: harness.Place) -> None:
     with pytest.raises(CoreError, match="the layer would be in it"):
         async with staged(staging_dir=workspace / "layers"):
             pass
-    async with staged() as executor:
-        with pytest.raises(CoreError, match="cannot be forked"):
-            await executor.fork()
     async with CodeExecutor(sandbox=True) as executor:
         with pytest.raises(CoreError, match="not staged"):
             await executor.changes()

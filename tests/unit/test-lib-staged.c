@@ -56,10 +56,66 @@ test_staged(void)
     ipybox_session_free(session);
 }
 
+static uint64_t
+checkpoint_of(IpyboxSession *session)
+{
+    g_autoptr(GError) error = NULL;
+    uint64_t checkpoint = ipybox_session_checkpoint(session, NULL, &error);
+    g_assert_no_error(error);
+    return checkpoint;
+}
+
+static void
+end(IpyboxSession *session)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_true(ipybox_session_close(session, &error));
+    ipybox_session_free(session);
+}
+
+/* Both work in one layer, which ends with the last of them. */
+static void
+test_fork(void)
+{
+    g_auto(Fixture) fixture = {0};
+    fixture_set_up(&fixture, NULL);
+    g_autoptr(GError) error = NULL;
+    IpyboxSessionOptions options = session_options(&fixture);
+    options.workspace_mode = IPYBOX_WORKSPACE_STAGED;
+    options.sandbox = IPYBOX_SANDBOX_ON;
+    IpyboxSession *session = new_session(&fixture, &options);
+    ipybox_result_free(run(session, "x = 1; open('a', 'w').write('1')", IPYBOX_STATUS_OK));
+    uint64_t checkpoint = checkpoint_of(session);
+    IpyboxSession *branch = ipybox_session_fork(session, NULL, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(strstr(ipybox_session_get_warnings(branch)[0], "files are shared"));
+    g_autofree char *layer = g_strdup(ipybox_session_get_layer(session));
+    g_assert_cmpstr(ipybox_session_get_layer(branch), ==, layer);
+    ipybox_result_free(run(branch, "x = 2; open('a', 'w').write('2')", IPYBOX_STATUS_OK));
+
+    g_assert_false(ipybox_session_restore(session, checkpoint, &error));
+    g_assert_error(error, IPYBOX_ERROR, IPYBOX_ERROR_BUSY);
+    g_assert_nonnull(strstr(error->message, "1 other session shares the files"));
+    g_clear_error(&error);
+    ipybox_session_set_restores_files(session, FALSE);
+    g_assert_true(ipybox_session_restore(session, checkpoint, &error));
+    ipybox_result_free(run(session, "assert open('a').read() == '2'", IPYBOX_STATUS_OK));
+    ipybox_session_set_restores_files(session, TRUE);
+    end(branch);
+    g_assert_true(g_file_test(layer, G_FILE_TEST_IS_DIR));
+    g_assert_true(ipybox_session_restore(session, checkpoint, &error));
+    ipybox_result_free(run(session, "assert open('a').read() == '1'", IPYBOX_STATUS_OK));
+    g_autofree char *undone = ipybox_session_discard(session, NULL, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(strstr(undone, "\"total\":1"));
+    end(session);
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     add_test("/staged/changes", test_staged);
+    add_test("/staged/fork", test_fork);
     return g_test_run();
 }

@@ -275,7 +275,7 @@ static void
 assert_undone(IpbSession *session, unsigned n)
 {
     Answer answer = {0};
-    g_assert_true(ipb_session_undo(session, n, on_restored, &answer, &answer.error));
+    g_assert_true(ipb_session_undo(session, n, true, on_restored, &answer, &answer.error));
     await(&answer);
     g_assert_no_error(answer.error);
 }

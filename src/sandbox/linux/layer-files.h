@@ -29,6 +29,7 @@ typedef struct {
 struct IpbLayer {
     char *directory, *workspace;
     int lock_fd, directory_fd, workspace_fd, upper_fd;
+    GMutex starts_mutex;
     GArray *starts;        /* int64_t: nanoseconds since 1970, rising */
     GHashTable *committed; /* path → IpbCommitted */
     bool is_frozen;

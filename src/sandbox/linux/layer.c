@@ -75,6 +75,7 @@ file_time(int fd)
 void
 ipb_layer_note_start(IpbLayer *layer)
 {
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&layer->starts_mutex);
     if (layer->starts->len >= MAX_STARTS)
         return; /* later changes of the host count as conflicts */
     ipb_autofd fd = openat(layer->directory_fd, STARTS_FILE,
@@ -164,6 +165,7 @@ open_directory(const char *directory, GError **error)
     IpbLayer *layer = g_new0(IpbLayer, 1);
     layer->directory = g_strdup(directory);
     layer->lock_fd = layer->workspace_fd = layer->upper_fd = -1;
+    g_mutex_init(&layer->starts_mutex);
     layer->starts = g_array_new(FALSE, FALSE, sizeof(int64_t));
     layer->committed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     layer->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -273,6 +275,7 @@ ipb_layer_close(IpbLayer *layer, bool is_removed)
     ipb_fd_close(&layer->lock_fd);
     ipb_fd_close(&layer->directory_fd);
     g_array_unref(layer->starts);
+    g_mutex_clear(&layer->starts_mutex);
     g_hash_table_unref(layer->committed);
     g_free(layer->directory);
     g_free(layer->workspace);
@@ -426,8 +429,9 @@ add_change(Look *look, const char *path, IpbChangeKind kind, IpbNameKind type,
 
 /* Since when the session may have known what the workspace has, if it wrote at @written_ns. */
 static int64_t
-known_since(const IpbLayer *layer, int64_t written_ns)
+known_since(IpbLayer *layer, int64_t written_ns)
 {
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&layer->starts_mutex);
     int64_t since = 0;
     guint low = 0, high = layer->starts->len;
     while (low < high) {
@@ -447,7 +451,7 @@ known_since(const IpbLayer *layer, int64_t written_ns)
 /* When a file of the layer was made; before that the session had that of the workspace. If the file
  * system does not say it, it is the beginning of the layer, which gives more conflicts. */
 static int64_t
-find_since(const IpbLayer *layer, int directory, const char *name)
+find_since(IpbLayer *layer, int directory, const char *name)
 {
     struct statx info;
     if (statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &info) < 0 ||

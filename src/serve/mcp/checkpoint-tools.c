@@ -96,15 +96,44 @@ ipb_mcp_checkpoint_tools_make(IpbServedCall *call, const IpbJson *arguments)
 /* --- restore and undo ------------------------------------------------------------------------- */
 
 static void
-on_restored(const GError *error, void *data)
+report_restored(IpbServedCall *call, const GError *error, const char *text)
 {
-    IpbServedCall *call = data;
     if (error != NULL)
         ipb_served_call_fail(call, error->message);
     else
-        ipb_served_call_finish_named(call, "message",
-                                     "The kernel has its earlier state again: variables, imports "
-                                     "and definitions. Files are as they were.");
+        ipb_served_call_finish_named(call, "message", text);
+}
+
+static void
+on_restored(const GError *error, void *data)
+{
+    report_restored(data, error,
+                    "The kernel has its earlier state again: variables, imports and definitions. "
+                    "Files stay as they are.");
+}
+
+static void
+on_restored_with_files(const GError *error, void *data)
+{
+    report_restored(data, error,
+                    "The kernel has its earlier state again: variables, imports, definitions and "
+                    "files of the workspace.");
+}
+
+/* The argument files. *@ret_func: what reports the end. False: the call was refused. */
+static bool
+read_files(IpbServedCall *call, const IpbJson *arguments, bool *ret_with_files,
+           IpbRestoredFunc *ret_func)
+{
+    const IpbJson *value = ipb_json_get(arguments, "files");
+    if (value != NULL && !ipb_json_is(value, IPB_JSON_NULL) && !ipb_json_is(value, IPB_JSON_BOOL)) {
+        ipb_served_call_refuse(call, "files", "true or false");
+        return false;
+    }
+    *ret_with_files = ipb_json_get_bool(arguments, "files", true);
+    bool has_files = *ret_with_files && ipb_session_layer(call->session) != NULL;
+    *ret_func = has_files ? on_restored_with_files : on_restored;
+    return true;
 }
 
 void
@@ -112,12 +141,16 @@ ipb_mcp_checkpoint_tools_restore(IpbServedCall *call, const IpbJson *arguments)
 {
     const char *name = ipb_json_get_string(arguments, "name");
     g_autoptr(GError) error = NULL;
+    bool with_files;
+    IpbRestoredFunc func;
     if (name == NULL) {
         ipb_served_call_refuse(call, "name", "the name of a checkpoint");
         return;
     }
+    if (!read_files(call, arguments, &with_files, &func))
+        return;
     uint64_t id = find_checkpoint(call, name);
-    if (id != 0 && !ipb_session_restore(call->session, id, on_restored, call, &error))
+    if (id != 0 && !ipb_session_restore(call->session, id, with_files, func, call, &error))
         ipb_served_call_fail(call, error->message);
 }
 
@@ -126,13 +159,17 @@ ipb_mcp_checkpoint_tools_undo(IpbServedCall *call, const IpbJson *arguments)
 {
     const IpbJson *value = ipb_json_get(arguments, "cells");
     int64_t n = 1;
+    bool with_files;
+    IpbRestoredFunc func;
     g_autoptr(GError) error = NULL;
     if (value != NULL && !ipb_json_is(value, IPB_JSON_NULL) &&
         (!ipb_json_get_int64(arguments, "cells", &n) || n < 1 || n > IPB_MAX_UNDO)) {
         ipb_served_call_refuse(call, "cells", "an integer from 1 to " G_STRINGIFY(IPB_MAX_UNDO));
         return;
     }
-    if (!ipb_session_undo(call->session, (unsigned) n, on_restored, call, &error))
+    if (!read_files(call, arguments, &with_files, &func))
+        return;
+    if (!ipb_session_undo(call->session, (unsigned) n, with_files, func, call, &error))
         ipb_served_call_fail(call, error->message);
 }
 

@@ -120,7 +120,7 @@ report_if_closed(IpbNamedSessions *sessions)
                                         on_all_closed_timer, sessions);
 }
 
-/* @layer: of a session that was freed; may be NULL. */
+/* @layer: of sessions that were freed; may be NULL. */
 static void
 report_layer(const IpbNamedSessions *sessions, const char *layer)
 {
@@ -135,7 +135,9 @@ on_closed_timer(void *data)
 {
     IpbNamedSession *session = data;
     IpbNamedSessions *sessions = session->table;
-    g_autofree char *layer = g_strdup(ipb_session_layer(session->session));
+    g_autofree char *layer = ipb_session_is_last_of_layer(session->session)
+                                 ? g_strdup(ipb_session_layer(session->session))
+                                 : NULL;
     sessions->options.on_closed(session, sessions->options.data);
     sessions->options.budget->n--;
     g_ptr_array_remove_fast(sessions->endings, session); /* frees it */

@@ -921,6 +921,24 @@ fork_core(Session *session, Session *forerunner, const IpbSessionForkOptions *se
     return true;
 }
 
+/* Whose files a branch works with; NULL: the default. */
+static bool
+check_files(const char *files, GError **error)
+{
+    if (files == NULL || g_str_equal(files, "shared"))
+        return true;
+    if (g_str_equal(files, "own"))
+        g_set_error_literal(
+            error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+            "files: branches cannot have files of their own: a process that code has written to "
+            "would need the right to enter another mount namespace. Give each branch a directory "
+            "of its own, or restore checkpoints of a staged session, one after the other");
+    else
+        g_set_error_literal(error, IPYBOX_ERROR, IPYBOX_ERROR_INVALID,
+                            "files: only \"shared\" is possible");
+    return false;
+}
+
 /* The new session has no ports of its own. */
 static void
 session_fork(void *group, IpbRpcRequest *request, IpbRpcParams *params)
@@ -931,12 +949,14 @@ session_fork(void *group, IpbRpcRequest *request, IpbRpcParams *params)
         .checkpoint = (uint64_t) ipb_rpc_params_int(params, "checkpoint", 0, 1, INT64_MAX),
         .seed = ipb_rpc_params_int(params, "seed", -1, 0, UINT32_MAX),
     };
+    const char *files = ipb_rpc_params_string(params, "files");
     options.has_seed = options.seed >= 0;
     if (!ipb_rpc_params_check(params, request))
         return;
     g_autoptr(GError) error = NULL;
-    Session *session =
-        new_session(sessions, ipb_rpc_session_options_ref(forerunner->options), &error);
+    Session *session = NULL;
+    if (check_files(files, &error))
+        session = new_session(sessions, ipb_rpc_session_options_ref(forerunner->options), &error);
     if (session == NULL || !fork_core(session, forerunner, &options, &error)) {
         g_clear_pointer(&session, free_session);
         ipb_rpc_reply_error(request, error);
@@ -1006,11 +1026,13 @@ session_restore(void *group, IpbRpcRequest *request, IpbRpcParams *params)
 {
     Session *session = find_session(group, params);
     int64_t checkpoint = ipb_rpc_params_int(params, "checkpoint", 0, 1, INT64_MAX);
+    bool with_files = ipb_rpc_params_bool(params, "files", true);
     if (!ipb_rpc_params_check(params, request))
         return;
     g_autoptr(GError) error = NULL;
     IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
-    if (!ipb_session_restore(session->core, (uint64_t) checkpoint, on_restored, pending, &error))
+    if (!ipb_session_restore(session->core, (uint64_t) checkpoint, with_files, on_restored, pending,
+                             &error))
         ipb_rpc_pending_fail(pending, error);
 }
 
@@ -1019,11 +1041,12 @@ session_undo(void *group, IpbRpcRequest *request, IpbRpcParams *params)
 {
     Session *session = find_session(group, params);
     int64_t n = ipb_rpc_params_int(params, "n", 1, 1, IPB_MAX_UNDO);
+    bool with_files = ipb_rpc_params_bool(params, "files", true);
     if (!ipb_rpc_params_check(params, request))
         return;
     g_autoptr(GError) error = NULL;
     IpbRpcPending *pending = ipb_rpc_pending_new(session->client, session, request);
-    if (!ipb_session_undo(session->core, (unsigned) n, on_restored, pending, &error))
+    if (!ipb_session_undo(session->core, (unsigned) n, with_files, on_restored, pending, &error))
         ipb_rpc_pending_fail(pending, error);
 }
 
