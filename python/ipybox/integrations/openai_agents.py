@@ -42,7 +42,13 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
 
-from agents import FunctionTool, RunContextWrapper, Tool, function_tool
+try:
+    from agents import FunctionTool, RunContextWrapper, Tool, function_tool
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"{missing}: install the OpenAI Agents SDK to use this module (pip install openai-agents)",
+        name=missing.name,
+    ) from missing
 from agents.sandbox.capabilities import Capability
 from agents.sandbox.errors import (
     ExecTimeoutError,

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from deepagents import create_deep_agent
@@ -19,7 +19,7 @@ from ipybox.integrations import background
 from ipybox.integrations.deepagents import IpyboxSandbox
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -228,6 +228,28 @@ def test_cells_of_one_turn_do_not_end_each_other(sandbox: IpyboxSandbox) -> None
     assert first.content == "'ordered'" and ordered == ["1 tea"]
     # Either may have begun first.
     assert second.content == "2" or "another cell waits" in second.content
+
+
+def test_tools_of_all_kinds(sandbox: IpyboxSandbox) -> None:
+    async def double(n: int) -> int:
+        """Doubles."""
+        return 2 * n
+
+    def tell(text: str, call_id: Annotated[str, InjectedToolCallId]) -> str:
+        """Tells."""
+        return f"{text}{call_id}"
+
+    tools = [
+        StructuredTool.from_function(coroutine=double),
+        StructuredTool.from_function(tell),
+    ]
+    description = sandbox.python_tool(tools).description
+    assert "double(n): Doubles." in description and "tell(text): Tells." in description
+    calls: Any = [{"id": "1", "name": "run_python", "args": {"code": "double(n=21), double(1)"}}]
+    model = ScriptedModel(messages=iter([AIMessage("", tool_calls=calls), AIMessage("done")]))
+    agent = create_deep_agent(model=model, tools=[sandbox.python_tool(tools)])
+    (message,) = tool_messages(agent.invoke({"messages": [("user", "go")]}))
+    assert message.content == "(42, 2)"
 
 
 def test_wrong_options_are_refused(sandbox: IpyboxSandbox) -> None:
