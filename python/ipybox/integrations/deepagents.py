@@ -31,12 +31,18 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
+try:
+    from deepagents.backends.sandbox import BaseSandbox
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"{missing}: install deep agents to use this module (pip install deepagents)",
+        name=missing.name,
+    ) from missing
 from deepagents.backends.protocol import (
     ExecuteResponse,
     FileDownloadResponse,
     FileUploadResponse,
 )
-from deepagents.backends.sandbox import BaseSandbox
 from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
 from langchain_core.tools import tool as as_tool
 from langgraph.config import get_config
@@ -164,7 +170,8 @@ class IpyboxSandbox(BaseSandbox):
 
         Args:
             tools: Tools, or functions with annotations and a docstring, that the code may call as
-                functions. They run in this program.
+                functions. They run in this program; tools that are asynchronous only, in the
+                event loop of this module.
             approve: Decides about each call, in the middle of the cell: returns, or awaits, whether
                 the ApprovalRequest may run. None: all calls may run that no rule denies and that
                 are not in `interrupt_on`.
@@ -235,7 +242,19 @@ def _offer(tool: BaseTool, asked: set[str]) -> OfferedTool:
     def call(arguments: dict[str, Any]) -> Any:
         return to_jsonable_python(tool.invoke(arguments), fallback=str)
 
-    return OfferedTool(tool.name, tool.description, tool.args, call, tool.name in asked)
+    async def call_async(arguments: dict[str, Any]) -> Any:
+        return to_jsonable_python(await tool.ainvoke(arguments), fallback=str)
+
+    schema: Any = tool.tool_call_schema
+    schema = schema if isinstance(schema, dict) else schema.model_json_schema()
+    is_async = getattr(tool, "func", call) is None
+    return OfferedTool(
+        tool.name,
+        tool.description,
+        schema.get("properties", {}),
+        call_async if is_async else call,
+        tool.name in asked,
+    )
 
 
 def _run(python: PythonTool, code: str, key: str) -> CellOutcome:

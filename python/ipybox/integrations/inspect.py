@@ -33,7 +33,12 @@ import uuid
 from collections.abc import Iterable
 from typing import Any, Literal, overload
 
-from inspect_ai._util.exception import TerminateSampleError
+try:
+    from inspect_ai._util.exception import TerminateSampleError
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"{missing}: install Inspect to use this module (pip install inspect-ai)", name=missing.name
+    ) from missing
 from inspect_ai.approval._apply import apply_tool_approval
 from inspect_ai.model._call_tools import tool_params
 from inspect_ai.tool import (

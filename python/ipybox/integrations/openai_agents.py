@@ -42,7 +42,13 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
 
-from agents import FunctionTool, RunContextWrapper, Tool, function_tool
+try:
+    from agents import FunctionTool, RunContextWrapper, Tool, function_tool
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"{missing}: install the OpenAI Agents SDK to use this module (pip install openai-agents)",
+        name=missing.name,
+    ) from missing
 from agents.sandbox.capabilities import Capability
 from agents.sandbox.errors import (
     ExecTimeoutError,
@@ -106,6 +112,7 @@ NOT_EXECUTABLE = 126
 MIN_TIMEOUT_S = 0.001
 # Half of the commands that a session may run at a time.
 MAX_TERMINALS = 32
+PROBE_TIMEOUT_S = 10.0
 # How long a call waits for output, as the SDK's tools do.
 DEFAULT_YIELD_S = 10.0
 DEFAULT_WRITE_YIELD_S = 0.25
@@ -151,7 +158,12 @@ class IpyboxSandboxSession(BaseSandboxSession):
         await self._commands.stop()
 
     async def running(self) -> bool:
-        return self._commands.is_started
+        if not self._commands.is_started:
+            return False
+        try:
+            return (await self._commands.run(["true"], timeout=PROBE_TIMEOUT_S)).ok
+        except (OSError, RuntimeError):
+            return False
 
     async def _apply_manifest(
         self, *, only_ephemeral: bool = False, provision_accounts: bool = True
@@ -479,10 +491,11 @@ class IpyboxSandboxClient(BaseSandboxClient[None]):
         if commands is None:
             commands = self._make_session(state)
             self._sessions[state.session_id] = commands
-            # The name of a temporary directory is new, also for a state that has one.
-            root = {"root": str(commands.workspace)}
-            manifest = state.manifest.model_copy(update=root, deep=True)
-            state = state.model_copy(update={"manifest": manifest, "workspace_root_ready": False})
+            state = state.model_copy(update={"workspace_root_ready": False})
+        # A temporary directory has a new name, whatever the state says.
+        root = {"root": str(commands.workspace)}
+        manifest = state.manifest.model_copy(update=root, deep=True)
+        state = state.model_copy(update={"manifest": manifest})
         inner = IpyboxSandboxSession(state, commands)
         inner._set_start_state_preserved(not is_new, system=True)
         return self._wrap_session(inner, instrumentation=self._instrumentation)

@@ -34,7 +34,13 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai import ApprovalRequired, RunContext, Tool, ToolReturn
+try:
+    from pydantic_ai import ApprovalRequired, RunContext, Tool, ToolReturn
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"{missing}: install Pydantic AI to use this module (pip install pydantic-ai-slim)",
+        name=missing.name,
+    ) from missing
 from pydantic_ai.workspaces import (
     CommandResult,
     SupportsCommands,

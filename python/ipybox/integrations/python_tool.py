@@ -212,7 +212,11 @@ class PythonTool:
     async def _end_abandoned(self, turn: object) -> CellOutcome | None:
         """Ends the cell that waits for a decision. None: no cell waits any more."""
         cell = self._present
-        if cell is None or cell.task is None or cell.task.done():
+        if cell is None:
+            return None
+        await self._wait(cell, sum(future.done() for future in cell.decisions))
+        assert cell.task is not None
+        if cell.task.done():
             return None
         if cell.turn == turn:
             text = "another cell waits for an approval: run this one when that one has ended"
@@ -222,12 +226,12 @@ class PythonTool:
         return None
 
     async def _decide(self, request: ApprovalRequest) -> bool:
-        tool = self._tools.get(request.tool_name)
-        if request.server_name == DEFAULT_GROUP and tool is not None:
-            needs = tool.needs_approval
-            answer = needs(request.tool_args) if callable(needs) else needs
-            if not (await answer if inspect.isawaitable(answer) else answer):
-                return True
+        is_own = request.server_name == DEFAULT_GROUP
+        tool = self._tools.get(request.tool_name) if is_own else None
+        needs = False if tool is None else tool.needs_approval
+        answer = needs(request.tool_args) if callable(needs) else needs
+        if not (await answer if inspect.isawaitable(answer) else answer):
+            return True
         cell = self._present
         if cell is None or cell.task is None or cell.task.done():
             return False  # in `run`, no one can be asked

@@ -92,9 +92,11 @@ class Terminal:
     async def close(self) -> None:
         """Kills the command with everything that it has started, and forgets its output."""
         self.ended.cancel()
-        await asyncio.wait([self.ended])
-        if self._session.is_started:
+        await asyncio.gather(self.ended, return_exceptions=True)
+        try:
             await self._session.run(["rm", "-rf", "--", self._place])
+        except RuntimeError:
+            pass  # the sandbox has ended, and its files with it
 
 
 @functools.cache

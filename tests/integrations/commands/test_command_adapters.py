@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import harness
@@ -134,7 +133,20 @@ def test_example_prints_what_the_how_to_shows(script: str, directory: Path) -> N
     assert done.stdout == shown and shown, done.stderr
 
 
-def test_the_package_of_adapters_imports_no_framework() -> None:
-    code = "import sys, ipybox.integrations\nprint([n for n in sys.modules if n.startswith('ins')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "inspect_ai" not in done.stdout
+@pytest.mark.parametrize("module", ["inspect", "deepagents", "pydantic_ai", "openai_agents"])
+def test_without_the_framework(module: str, directory: Path) -> None:
+    """The package imports none of them, and the error says what to install."""
+    program = f"""
+import sys
+import ipybox.integrations, ipybox
+for name in ("inspect_ai", "deepagents", "pydantic_ai", "agents"):
+    assert name not in sys.modules
+    sys.modules[name] = None
+try:
+    import ipybox.integrations.{module}
+except ImportError as error:
+    print(error)
+"""
+    done = run_here(directory, "-c", program)
+    package = {"inspect": "inspect-ai", "pydantic_ai": "pydantic-ai-slim"}
+    assert f"pip install {package.get(module, module.replace('_', '-'))}" in done.stdout, done

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from deepagents import create_deep_agent
@@ -19,7 +19,7 @@ from ipybox.integrations import background
 from ipybox.integrations.deepagents import IpyboxSandbox
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -59,6 +59,9 @@ def test_failures_differ(sandbox: IpyboxSandbox) -> None:
     assert late.exit_code == 124 and late.output.startswith("part\n[ipybox] ")
     assert sandbox.execute("kill -9 $$").exit_code == 137
     assert sandbox.execute("echo out; echo err >&2; echo out").output == "out\nerr\nout\n"
+    with IpyboxSandbox(limits={"cpuSeconds": 1}) as limited:
+        result = limited.execute("while :; do :; done")
+        assert result.exit_code > 128 and "limits.cpuSeconds" in result.output
     long = sandbox.execute("head -c 11000000 /dev/zero")
     assert long.truncated and long.exit_code == 0
     with pytest.raises(CodeExecutionError):
@@ -205,6 +208,48 @@ def test_what_was_not_decided_ends(sandbox: IpyboxSandbox) -> None:
     other: Any = {"configurable": {"thread_id": "2"}}
     state = agent.invoke({"messages": [("user", "other")]}, other)
     assert tool_messages(state)[0].content == "1" and not ordered
+
+
+def test_cells_of_one_turn_do_not_end_each_other(sandbox: IpyboxSandbox) -> None:
+    ordered.clear()
+    calls: Any = [
+        {"id": str(number), "name": "run_python", "args": {"code": code}}
+        for number, code in enumerate(("order('tea')", "1 + 1"))
+    ]
+    model = ScriptedModel(messages=iter([AIMessage("", tool_calls=calls), AIMessage("done")]))
+    agent = create_deep_agent(
+        model=model,
+        tools=[sandbox.python_tool([order], interrupt_on=["order"])],
+        checkpointer=InMemorySaver(),
+    )
+    state = agent.invoke({"messages": [("user", "go")]}, CONFIG)
+    assert len(state["__interrupt__"]) == 1 and not ordered
+    first, second = tool_messages(agent.invoke(answer("approve"), CONFIG))
+    assert first.content == "'ordered'" and ordered == ["1 tea"]
+    # Either may have begun first.
+    assert second.content == "2" or "another cell waits" in second.content
+
+
+def test_tools_of_all_kinds(sandbox: IpyboxSandbox) -> None:
+    async def double(n: int) -> int:
+        """Doubles."""
+        return 2 * n
+
+    def tell(text: str, call_id: Annotated[str, InjectedToolCallId]) -> str:
+        """Tells."""
+        return f"{text}{call_id}"
+
+    tools = [
+        StructuredTool.from_function(coroutine=double),
+        StructuredTool.from_function(tell),
+    ]
+    description = sandbox.python_tool(tools).description
+    assert "double(n): Doubles." in description and "tell(text): Tells." in description
+    calls: Any = [{"id": "1", "name": "run_python", "args": {"code": "double(n=21), double(1)"}}]
+    model = ScriptedModel(messages=iter([AIMessage("", tool_calls=calls), AIMessage("done")]))
+    agent = create_deep_agent(model=model, tools=[sandbox.python_tool(tools)])
+    (message,) = tool_messages(agent.invoke({"messages": [("user", "go")]}))
+    assert message.content == "(42, 2)"
 
 
 def test_wrong_options_are_refused(sandbox: IpyboxSandbox) -> None:

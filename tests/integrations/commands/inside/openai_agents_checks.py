@@ -41,6 +41,7 @@ from ipybox import (
     LimitExceededError,
 )
 from ipybox.core import CoreError, acquire_core
+from ipybox.integrations import openai_agents
 from ipybox.integrations.causes import find_error
 from ipybox.integrations.openai_agents import IpyboxSandboxClient, Python
 
@@ -158,7 +159,8 @@ async def test_a_session_continues(session: SandboxSession) -> None:
     first = await client.create()
     await first.start()
     await first.exec("echo kept > file; sleep 1000 >/dev/null 2>&1 &")
-    payload = client.serialize_session_state(first.state)
+    payload: Any = client.serialize_session_state(first.state)
+    payload["manifest"]["root"] = "/etc"  # a state cannot change where the files are
     second = await client.resume(client.deserialize_session_state(payload))
     await second.start()
     result = await second.exec("cat file; cat /proc/[0-9]*/comm")
@@ -236,8 +238,11 @@ async def test_a_command_continues_between_calls(session: SandboxSession) -> Non
     assert b"terminal" not in left.stdout
 
 
-async def test_there_is_a_limit_of_terminals(session: SandboxSession) -> None:
-    started = [await session.pty_exec_start("cat", tty=True, yield_time_s=0) for _ in range(33)]
+async def test_there_is_a_limit_of_terminals(
+    session: SandboxSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_agents, "MAX_TERMINALS", 3)
+    started = [await session.pty_exec_start("cat", tty=True, yield_time_s=0) for _ in range(4)]
     numbers = [update.process_id for update in started]
     with pytest.raises(PtySessionNotFoundError):
         await session.pty_write_stdin(session_id=numbers[0], chars="x\n")
@@ -424,9 +429,14 @@ async def test_it_ends_with_the_program() -> None:
 
 
 async def test_the_core_is_lost(session: SandboxSession) -> None:
+    terminal = await session.pty_exec_start("cat", tty=True, yield_time_s=0)
+    assert await session.running() and terminal.process_id is not None
     core = acquire_core()
     os.kill(core._process.pid, signal.SIGKILL)
     with pytest.raises(ExecTransportError) as lost:
         await session.exec("true")
     assert isinstance(find_error(lost.value), CoreError)
+    with pytest.raises(ExecTransportError):
+        await session.pty_write_stdin(session_id=terminal.process_id, chars="")
+    assert not await session.running()
     core.release()

@@ -70,6 +70,12 @@ async def test_failures_differ() -> None:
             await running
 
 
+async def test_limits_are_named() -> None:
+    async with IpyboxWorkspace(limits={"cpuSeconds": 1}) as backend:
+        result = await backend.run("while :; do :; done", shell=True)
+        assert result.exit_code > 128 and "limits.cpuSeconds" in result.stderr
+
+
 async def test_paths_are_resolved_in_the_sandbox() -> None:
     async with IpyboxWorkspace() as backend:
         directory = await backend.working_dir()
