@@ -25,19 +25,19 @@ NOT_RUN = {
     "docs/how-to/call-tools.md": 1,
     "docs/how-to/claude-code.md": 1,
     "docs/how-to/deepagents.md": 4,
-    "docs/how-to/docker.md": 10,
+    "docs/how-to/docker.md": 11,
     "docs/how-to/dspy.md": 2,
     "docs/how-to/inspect.md": 4,
-    "docs/how-to/install.md": 5,
+    "docs/how-to/install.md": 6,
     "docs/how-to/jupyter.md": 4,
     "docs/how-to/login.md": 1,
     "docs/how-to/openai-agents.md": 4,
     "docs/how-to/pydantic-ai.md": 4,
     "docs/how-to/python-sdk.md": 2,
-    "docs/how-to/serve.md": 5,
+    "docs/how-to/serve.md": 7,
     "docs/how-to/smolagents.md": 1,
     "docs/man/ipybox-serve.1.scd": 1,
-    "examples/README.md": 8,
+    "examples/README.md": 12,
 }
 
 
