@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A deep agent of LangChain that runs Python, and asks before it orders. The model is scripted."""
+"""A deep agent of LangChain that runs Python, and asks before it orders. The model is scripted.
+
+It needs the package deepagents: `pip install deepagents`.
+
+usage: python deep_agent_python.py
+"""
 
 from deepagents import create_deep_agent
 from ipybox.integrations.deepagents import IpyboxSandbox

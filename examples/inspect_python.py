@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task of Inspect whose model runs Python, and may order tea only. The model is scripted."""
+"""A task of Inspect whose model runs Python, and may order tea only. The model is scripted.
+
+It needs the package inspect-ai: `pip install inspect-ai`.
+
+usage: python inspect_python.py
+"""
 
 import tempfile
 

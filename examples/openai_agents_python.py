@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """An agent of the OpenAI Agents SDK that runs Python, and asks before it calls a function.
 
-The model is scripted."""
+The model is scripted.
+
+It needs the package openai-agents: `pip install openai-agents`.
+
+usage: python openai_agents_python.py
+"""
 
 import asyncio
 

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent of Pydantic AI that runs Python, and asks before it orders. The model is scripted."""
+"""An agent of Pydantic AI that runs Python, and asks before it orders. The model is scripted.
+
+It needs the package pydantic-ai-slim: `pip install pydantic-ai-slim`.
+
+usage: python pydantic_ai_python.py
+"""
 
 import asyncio
 

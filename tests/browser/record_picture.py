@@ -3,7 +3,7 @@
 
 usage: PYTHONPATH=tests/integration .venv/bin/python tests/browser/record_picture.py
 
-Check the picture, and commit it.
+Check the picture, and commit it. test_picture.py fails if it shows something else than a run.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import docs_pictures
 import harness
 import lab
-from PIL import Image
 
 PICTURE = harness.ROOT / "docs/images/jupyterlab.png"
 WINDOW = {"width": 900, "height": 690}
-N_COLOURS = 64
 CELLS = [
     "open('/etc/passwd', 'a')",
     "name = input('Which city? ')",
@@ -43,13 +42,13 @@ def main() -> None:
         command = [binary, "kernelspec", "install", "--python", lab.python()]
         subprocess.run(command, env=place.environ, check=True)
         with lab.notebook(place, "ipybox") as notebook:
-            take(notebook)
-    # A few colours are enough, and the file is small.
-    image = Image.open(PICTURE).convert("RGB").quantize(N_COLOURS, dither=Image.Dither.NONE)
-    image.save(PICTURE, optimize=True)
+            path = place.tmp / "picture.png"
+            take(notebook, path)
+            docs_pictures.keep(path, PICTURE)
 
 
-def take(notebook: lab.Lab) -> None:
+def take(notebook: lab.Lab, path: Path) -> None:
+    """Runs the cells in the empty notebook, and writes the picture of the page."""
     page = notebook.page
     page.call("Emulation.setDeviceMetricsOverride", deviceScaleFactor=1, mobile=False, **WINDOW)
     page.evaluate("jupyterapp.commands.execute('application:toggle-left-area')")
@@ -64,7 +63,12 @@ def take(notebook: lab.Lab) -> None:
         f"(() => {{ const c = {lab.PANEL}.content; c.activeCellIndex = 0;"
         " return jupyterapp.commands.execute('notebook:delete-cell'); })()"
     )
-    page.screenshot(PICTURE)
+    # It is sometimes there, and sometimes not.
+    page.evaluate(
+        "document.head.insertAdjacentHTML('beforeend',"
+        " '<style>.jp-cell-toolbar { display: none !important }</style>')"
+    )
+    page.screenshot(path)
 
 
 if __name__ == "__main__":

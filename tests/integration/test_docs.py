@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import docs_blocks
 import harness
 import pytest
@@ -35,7 +37,7 @@ NOT_RUN = {
     "docs/how-to/serve.md": 7,
     "docs/how-to/smolagents.md": 1,
     "docs/man/ipybox-serve.1.scd": 1,
-    "examples/README.md": 8,
+    "examples/README.md": 12,
 }
 
 
@@ -102,9 +104,17 @@ true
     assert (second.kind, second.text, second.marks) == ("json", "{}\n", {})
 
 
+def test_marked_images_are_blocks():
+    source = "<!-- picture: images/*.png -->\n![A long\ntext](../a.png)\n\n![not marked](b.png)\n"
+    (picture,) = fenced("x.md", source)
+    assert (str(picture), picture.kind, picture.text) == ("x.md:2", "picture", "../a.png")
+    assert picture.marks == {"picture": "images/*.png"}
+
+
 @pytest.mark.parametrize(
     "source",
     [
+        "<!-- picture: a.png -->\nno image",
         "```\nx\n```",
         "```elisp\nx\n```",
         "```text\n$ x\n```",
@@ -171,6 +181,20 @@ def test_commands_of():
 def test_wrong_examples_fail(kind, text, ipybox, place):
     with pytest.raises(AssertionError):
         Runner(ipybox, place).run(Block("x.md", 1, kind, text))
+
+
+def test_a_picture_must_have_been_made(ipybox, place):
+    """It is looked at once: the next block makes its own."""
+    block = Block("docs/gallery/x.md", 1, "picture", "../images/plot.png", {"picture": "*.png"})
+    runner = Runner(ipybox, place)
+    with pytest.raises(AssertionError, match="not one [*].png, but 0"):
+        runner.run(block)
+    shutil.copy(harness.ROOT / "docs/images/plot.png", place.workspace)
+    runner.run(block)
+    assert not (place.workspace / "plot.png").exists()
+    shutil.copy(harness.ROOT / "docs/images/jupyterlab.png", place.workspace)
+    with pytest.raises(AssertionError, match="pixels"):
+        runner.run(block)
 
 
 def test_marks_are_obeyed(ipybox, place):

@@ -155,6 +155,10 @@ def test_the_list_has_all_examples():
         ("openai_agents_sandbox.py", "openai-agents", "python examples/openai_agents_sandbox.py"),
         ("deep_agent.py", "deepagents", "python examples/deep_agent.py"),
         ("pydantic_ai_workspace.py", "pydantic-ai", "python examples/pydantic_ai_workspace.py"),
+        ("inspect_python.py", "inspect", "python examples/inspect_python.py"),
+        ("deep_agent_python.py", "deepagents", "python examples/deep_agent_python.py"),
+        ("pydantic_ai_python.py", "pydantic-ai", "python examples/pydantic_ai_python.py"),
+        ("openai_agents_python.py", "openai-agents", "python examples/openai_agents_python.py"),
     ],
 )
 def test_the_list_shows_what_the_how_to_shows(name, how_to, command):

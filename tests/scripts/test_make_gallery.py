@@ -83,9 +83,14 @@ def test_what_differs_is_written(gallery, tmp_path, monkeypatch):
 
 def test_other_pictures_are_noticed(gallery, tmp_path):
     difference = gallery.docs_pictures.difference
-    shown = draw(tmp_path / "shown.png", 50)
+    shown = tmp_path / "shown.png"
+    gallery.docs_pictures.keep(draw(tmp_path / "drawn.png", 50), shown)
     assert difference(shown, draw(tmp_path / "same.png", 50)) == ""
     assert "other colours" in difference(shown, draw(tmp_path / "longer.png", 70))
     assert "other colours" in difference(shown, draw(tmp_path / "green.png", 50, "green"))
+    image = Image.open(draw(tmp_path / "line.png", 50))
+    ImageDraw.Draw(image).line((100, 60, 190, 90), fill="blue")
+    image.save(tmp_path / "line.png")
+    assert "other colours" in difference(shown, tmp_path / "line.png")
     assert "200 × 100 pixels" in difference(shown, draw(tmp_path / "large.png", 50, size=300))
     assert difference(tmp_path / "none.png", shown) == "there is no such picture"
