@@ -8,6 +8,7 @@ import harness
 import pytest
 from docs_blocks import BadBlock, Block, fenced
 from docs_runner import Runner, commands_of, lines_match
+from terminal import Terminal
 
 DOCUMENTS = [str(path.relative_to(harness.ROOT)) for path in docs_blocks.documents(harness.ROOT)]
 
@@ -15,6 +16,9 @@ DOCUMENTS = [str(path.relative_to(harness.ROOT)) for path in docs_blocks.documen
 NOT_RUN = {
     "CONTRIBUTING.md": 2,
     "README.md": 2,
+    "docs/index.md": 1,
+    "docs/start.md": 2,
+    "docs/tutorial.md": 1,
     "docs/how-to/autogen.md": 1,
     "docs/how-to/call-tools.md": 1,
     "docs/how-to/claude-code.md": 1,
@@ -49,6 +53,23 @@ def test_examples(document, ipybox, place, servers):
     runner = Runner(ipybox, place)
     for block in blocks_of(document):
         runner.run(block)
+
+
+def test_start_asks_what_it_shows(ipybox, place, servers):
+    """The question at the terminal, which a block of commands cannot answer."""
+    runner = Runner(ipybox, place)
+    blocks = iter(blocks_of("docs/start.md"))
+    for block in blocks:
+        if block.kind == "text":
+            break
+        runner.run(block)
+    with Terminal([ipybox, "run", "noon.py"], place) as terminal:
+        *lines, question = block.text.splitlines()
+        asked = terminal.expect(question)
+        assert lines_match("\n".join(["…", *lines]), asked.replace("\r", ""))
+        terminal.type("y\n")
+        terminal.expect("+3.5h")
+        assert terminal.wait() == 0
 
 
 def test_what_is_not_run_is_counted():
