@@ -9,7 +9,8 @@
 #   make verify-long  what takes too long for each change: other kernels, arm64 and containers, in
 #                 virtual machines, long races, git's own tests, load on `ipybox serve`, longer
 #                 fuzzing, and all tests with sanitizers. It needs root, on Debian 12
-#   make docs     the manual and the reference of the C API, in build/docs
+#   make docs     the manual, the reference of the C API and the documentation site, in build/docs
+#   make site     the same
 #   make bench    the benchmarks
 #   make format   clang-format on everything
 #   make release  an optimised build, in build-install
@@ -38,8 +39,8 @@ RELEASE ?= build-install
 PACKAGES := build $(if $(filter check check-all,$(MAKECMDGOALS)),man docs test)
 export PYTHON
 
-.PHONY: all demo check check-all verify-long docs bench format release install uninstall wheel sdist
-.PHONY: clean distclean packages
+.PHONY: all demo check check-all verify-long docs site bench format release install uninstall wheel
+.PHONY: sdist clean distclean packages
 
 all: build/build.ninja .venv
 	@ninja -C build program
@@ -89,10 +90,12 @@ verify-long: all
 	@IPYBOX_TEST_HOURS=3 .venv/bin/python -m pytest -q -n 3 tests/sdk/test_branches_random.py
 	@IPYBOX_TEST_ALL_CLIENTS=1 .venv/bin/python -m pytest -q -n 2 tests/clients
 
-docs: build/build.ninja
+# The site contains the reference of the C API, and describes the tools of build/ipybox.
+docs site: all
 	@scripts/packages man docs
 	@meson configure build -Ddocs=enabled
 	@ninja -C build documentation
+	@scripts/site
 
 bench: all
 	@ninja -C build bench

@@ -30,6 +30,9 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--disable-breakpad",
+    # As on a machine with a mouse, which pages can ask for.
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,"
+    "availablePointerTypes=4",
 )
 # How long the browser may take to answer what it does at once.
 ANSWER_SECONDS = 60.0
