@@ -132,7 +132,7 @@ async def test_it_reads_less_than_it_is_given(sandbox: bool) -> None:
         await e.run_command("true")
         assert not writing.done()
         command.kill()
-        with pytest.raises(BrokenPipeError, match="has ended"):
+        with pytest.raises(BrokenPipeError, match="has ended|has closed"):
             await writing
         assert (await command.wait()).signal == 9
         with pytest.raises(BrokenPipeError):
@@ -316,6 +316,37 @@ async def test_a_daemon_holds_its_output(sandbox: bool) -> None:
         (daemon,) = sleepers(before)
         await e.reset()
         wait_until_reaped(daemon)
+
+
+HIDING = """
+import ctypes, os
+ctypes.CDLL(None).prctl(36, 0)  # PR_SET_CHILD_SUBREAPER
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", "1001"])
+    os._exit(0)
+os.wait()
+print("begun", flush=True)
+import signal
+signal.pause()
+"""
+
+
+@both
+async def test_what_hides_ends_with_the_kernel(sandbox: bool) -> None:
+    """A command that gives up its descendants: they may survive it, but not the kernel."""
+    async with executor(sandbox) as e:
+        before = harness.descendants()
+        command = e.start_command([sys.executable, "-c", HIDING])
+        await begin(command)
+        await until(lambda: len(sleepers(before)) == 1)
+        hidden = sleepers(before)
+        command.kill()
+        await read(command)
+        assert command.returncode == -9
+        await e.reset()
+        for pid in hidden:
+            wait_until_reaped(pid)
 
 
 @both
