@@ -13,7 +13,7 @@ TESTS = Path(__file__).resolve().parents[1]
 # more.
 PINNED = re.compile(
     r"[\w.-]+(\[[\w,-]+\])?==[\w.]+"
-    r'(; python_version (<|>=) "3\.11")?( +--hash=sha256:[0-9a-f]{64})?'
+    r'( ?; python(_full)?_version (<|>=) ["\']3\.11(\.5)?["\'])?( +--hash=sha256:[0-9a-f]{64})*'
 )
 OLD = re.compile(r'[\w.-]+(<|~=)[\d.]+; python_version < "3\.11"')
 
