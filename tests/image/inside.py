@@ -35,6 +35,8 @@ from typing import Any
 IMAGE = "ipybox"
 # Also in an emulated machine
 SECONDS = 1200
+# The cell was not run.
+NOT_READY = "was not ready to run kernels"
 TOKEN = "0123456789abcdef0123456789abcdef"
 SERVER = Path(__file__).resolve().parents[1] / "scripted_server"
 # uid 1000 of the image, in a rootless container, is not that of the workspace's owner.
@@ -135,7 +137,11 @@ class McpServer:
         return bool(result.get("isError")), result["content"][0]["text"]
 
     def cell(self, code: str) -> str:
+        """Asks again while Python does not start in time: emulated machines are slow."""
+        deadline = time.monotonic() + SECONDS
         failed, text = self.tool("execute_ipython_cell", code=code)
+        while failed and NOT_READY in text and time.monotonic() < deadline:
+            failed, text = self.tool("execute_ipython_cell", code=code)
         assert not failed, text
         return text
 
