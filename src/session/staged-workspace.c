@@ -33,7 +33,7 @@ typedef struct Work Work;
 /* A layer, and the sessions that share it. */
 typedef struct {
     int references; /* atomic: of the sessions, and of the running work */
-    IpbLoop *loop;
+    IpbLoop *loop;  /* borrowed from the sessions: a thread may have the last reference */
     IpbLayer *layer;
     unsigned n_owners;   /* sessions */
     GPtrArray *sessions; /* IpbStagedWorkspace, borrowed: those of them that have not left */
@@ -77,6 +77,7 @@ struct Work {
 };
 
 struct IpbStagedWorkspace {
+    IpbLoop *loop;
     Shared *shared;
     bool has_left;
     IpbLayerWatch *watch; /* NULL: of a layer that was left behind */
@@ -111,7 +112,6 @@ unref_shared(Shared *shared)
     ipb_layer_close(shared->layer, ipb_layer_is_empty(shared->layer));
     ipb_fd_close(&shared->inside);
     g_ptr_array_unref(shared->sessions);
-    ipb_loop_unref(shared->loop);
     g_free(shared);
 }
 
@@ -248,7 +248,8 @@ static void on_worked(GObject *source, GAsyncResult *result, void *data);
 static void
 start_next(Shared *shared)
 {
-    Work *work = shared->running == NULL ? g_queue_pop_head(&shared->waiting) : NULL;
+    bool can_start = shared->running == NULL && shared->n_owners > 0;
+    Work *work = can_start ? g_queue_pop_head(&shared->waiting) : NULL;
     if (work == NULL)
         return;
     work->inside = shared->inside >= 0 ? ipb_fd_duplicate(shared->inside, 0) : -1;
@@ -635,6 +636,7 @@ static IpbStagedWorkspace *
 new_session(Shared *shared)
 {
     IpbStagedWorkspace *staged = g_new0(IpbStagedWorkspace, 1);
+    staged->loop = ipb_loop_ref(shared->loop);
     staged->shared = shared;
     shared->n_owners++;
     g_ptr_array_add(shared->sessions, staged);
@@ -648,7 +650,7 @@ new_for(IpbLoop *loop, IpbLayer *layer)
         return NULL;
     Shared *shared = g_new0(Shared, 1);
     shared->references = 1;
-    shared->loop = ipb_loop_ref(loop);
+    shared->loop = loop;
     shared->layer = layer;
     shared->sessions = g_ptr_array_new();
     g_queue_init(&shared->waiting);
@@ -747,6 +749,7 @@ ipb_staged_workspace_free(IpbStagedWorkspace *staged)
     }
     ipb_layer_watch_free(staged->watch);
     unref_shared(shared);
+    ipb_loop_unref(staged->loop);
     g_free(staged);
 }
 

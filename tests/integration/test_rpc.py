@@ -507,3 +507,34 @@ def test_an_interrupt_that_the_cell_handles(core, session):
         None,
     )
     assert result["message"].endswith("variables are kept.")
+
+
+def test_files_of_branches(core, workspace):
+    """Branches share files, also those of a staged session, whose restores then leave them out."""
+    for options in ({}, {"sandbox": True, "workspace_mode": "staged"}):
+        session = core.open(**options)
+        core.text(session, "x = 1; open('a', 'w').write('1'); None")
+        checkpoint = core.call("session.checkpoint", session=session)["checkpoint"]
+        for files, reason in (("own", "another mount namespace"), ("new", 'only "shared"')):
+            with pytest.raises(RpcError, match=reason):
+                core.call("session.fork", session=session, files=files)
+        with pytest.raises(RpcError, match="files must be"):
+            core.call("session.fork", session=session, files=1)
+        made = core.call("session.fork", session=session, files="shared")
+        branch = made["session"]
+        assert ("files are shared" in str(made["warnings"])) == bool(options)
+        core.text(branch, "x = 2; open('a', 'w').write('2'); None")
+        assert core.text(session, "print(x, open('a').read())") == "1 2"
+        core.text(session, "x = 3")
+        if options:
+            with pytest.raises(RpcError, match="1 other session shares the files"):
+                core.call("session.restore", session=session, checkpoint=checkpoint)
+        core.call("session.restore", session=session, checkpoint=checkpoint, files=False)
+        assert core.text(session, "print(x, open('a').read())") == "1 2"
+        core.call("session.close", session=session)
+        if options:
+            assert core.call("session.changes", session=branch)["total"] == 1
+            assert core.call("session.commit", session=branch, paths=["a"])["problems"] == 0
+        assert (workspace / "a").read_text() == "2"
+        core.call("session.close", session=branch)
+        (workspace / "a").unlink()
