@@ -110,6 +110,8 @@ class Runner:
                 text.format(cache=harness.CACHE, root=harness.ROOT, ipybox=ipybox)
             )
             (commands / name).chmod(0o755)
+        # What a reader installs beside ipybox.
+        (commands / "mcp-server-time").symlink_to(harness.CACHE / "mcp2/bin/mcp-server-time")
         place.environ["LC_ALL"] = "C.UTF-8"  # ls sorts by it
         place.environ["PATH"] = f"{commands}:{place.environ['PATH']}"
 
