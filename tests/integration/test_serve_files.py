@@ -425,7 +425,6 @@ def test_bad_paths(serve, workspace, method, path):
     """http.client sends the path as it is."""
     answer = call(serve, method, path, b"evil" if method == "PUT" else None)
     assert answer.status == 400, answer.body
-    assert names_of(workspace.parent) >= set()
     assert not (workspace.parent / "x").exists()
     assert names_of(workspace) == set()
 
@@ -439,9 +438,8 @@ def test_links_are_not_followed(serve, workspace, place):
     os.mkfifo(workspace / "pipe")
     for path in ("link", "directory", "directory/", "directory/file", "pipe"):
         assert call(serve, "GET", path).status == 404, path
-    assert call(serve, "GET", "").json()["entries"] == [] or all(
-        entry["name"] == "mcptools" for entry in call(serve, "GET", "").json()["entries"]
-    )
+    names = {entry["name"] for entry in call(serve, "GET", "").json()["entries"]}
+    assert names <= {"mcptools"}
     for path in ("link", "directory", "directory/new", "pipe"):
         assert call(serve, "PUT", path, b"evil").status == 409, path
     assert call(serve, "DELETE", "directory/file").status in (404, 409)

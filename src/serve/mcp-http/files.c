@@ -18,6 +18,7 @@
 #include "http/conditions.h"
 #include "http/target.h"
 #include "json/writer.h"
+#include "serve/content-type.h"
 #include "serve/mcp-http/file-helper.h"
 
 /* Transfers that run at a time, of one principal and in all. Each is a process. */
@@ -90,8 +91,6 @@ answer(Transfer *transfer, unsigned status, const char *headers, char *json)
         ipb_http_request_refuse_error(request, 503, "too many large answers at the same time",
                                       IPB_HTTP_RETRY_AFTER);
 }
-
-static void on_client_gone(void *data);
 
 /* Nothing more is to be done for it: its program ends. */
 static void
@@ -281,23 +280,6 @@ begin_stream(Transfer *transfer, const IpbHttpAnswer *head)
     return true;
 }
 
-static const char *
-guess_type(const char *path)
-{
-    static const char *const TYPES[][2] = {
-        {".png", "image/png"},         {".jpg", "image/jpeg"},        {".jpeg", "image/jpeg"},
-        {".gif", "image/gif"},         {".webp", "image/webp"},       {".svg", "image/svg+xml"},
-        {".txt", "text/plain"},        {".log", "text/plain"},        {".md", "text/markdown"},
-        {".csv", "text/csv"},          {".html", "text/html"},        {".py", "text/x-python"},
-        {".pdf", "application/pdf"},   {".json", "application/json"}, {".xml", "application/xml"},
-        {".tar", "application/x-tar"},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(TYPES); i++)
-        if (g_str_has_suffix(path, TYPES[i][0]))
-            return TYPES[i][1];
-    return "application/octet-stream";
-}
-
 /* The range that is to be sent; *ret_status is 200, 206 or 416. */
 static void
 choose_range(const Transfer *transfer, uint64_t size, const char *tag, const char *date,
@@ -347,12 +329,15 @@ send_file(Transfer *transfer, uint64_t size, const char *tag, int64_t seconds)
                                "Content-Range: bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT
                                "/%" G_GUINT64_FORMAT "\r\n",
                                start, start + n - 1, size);
+    const char *type = ipb_content_type_guess(transfer->path);
     transfer->n_left = n;
-    if (!begin_stream(transfer, &(IpbHttpAnswer){.status = status,
-                                                 .content_type = guess_type(transfer->path),
-                                                 .headers = headers->str,
-                                                 .has_stream_size = true,
-                                                 .stream_size = n}))
+    if (!begin_stream(
+            transfer,
+            &(IpbHttpAnswer){.status = status,
+                             .content_type = type != NULL ? type : "application/octet-stream",
+                             .headers = headers->str,
+                             .has_stream_size = true,
+                             .stream_size = n}))
         return;
     g_autofree char *line =
         g_strdup_printf("%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT "\n", start, n);

@@ -12,6 +12,7 @@
 #include "base/beneath.h"
 #include "base/error.h"
 #include "json/writer.h"
+#include "serve/content-type.h"
 
 #define SCHEME "workspace:///"
 #define PAGE_SIZE 200
@@ -90,22 +91,6 @@ is_offered(const IpbSandboxPlan *plan, const char *path, mode_t kind)
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-static const char *
-guess_type(const char *path)
-{
-    static const char *const TYPES[][2] = {
-        {".png", "image/png"},       {".jpg", "image/jpeg"},        {".jpeg", "image/jpeg"},
-        {".gif", "image/gif"},       {".webp", "image/webp"},       {".svg", "image/svg+xml"},
-        {".txt", "text/plain"},      {".log", "text/plain"},        {".md", "text/markdown"},
-        {".csv", "text/csv"},        {".html", "text/html"},        {".py", "text/x-python"},
-        {".pdf", "application/pdf"}, {".json", "application/json"}, {".xml", "application/xml"},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(TYPES); i++)
-        if (g_str_has_suffix(path, TYPES[i][0]))
-            return TYPES[i][1];
-    return NULL;
-}
-
 static char *
 make_uri(const char *path)
 {
@@ -142,7 +127,7 @@ typedef struct {
 static void
 write_resource(Walk *walk, const char *path)
 {
-    const char *type = guess_type(path);
+    const char *type = ipb_content_type_guess(path);
     g_autofree char *uri = make_uri(path);
     ipb_json_begin_object(walk->writer);
     ipb_json_member_string(walk->writer, "uri", uri);
@@ -273,7 +258,7 @@ is_text(const char *data, size_t size)
 static void
 write_contents(IpbJsonWriter *writer, const char *uri, const char *data, size_t size)
 {
-    const char *type = guess_type(uri);
+    const char *type = ipb_content_type_guess(uri);
     bool is_plain = is_text(data, size) && (type == NULL || !g_str_has_prefix(type, "image/") ||
                                             g_str_has_suffix(type, "xml"));
     const char *fallback = is_plain ? "text/plain" : "application/octet-stream";
