@@ -379,6 +379,32 @@ test_removed_afterwards(Place *place, const void *data)
     g_assert_cmpuint(none->changes->len, ==, 0);
 }
 
+/* An opaque directory also hides what the workspace has below new directories in it. Overlayfs makes
+ * no marks there, and would show those that we make. */
+static void
+test_hidden_below(Place *place, const void *data)
+{
+    put(place, false, "folder/inner/c", "c");
+    note_start(place);
+    put_directory(place, true, "folder/inner");
+    make_opaque(place, "folder");
+    g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place->layer, place->plan);
+    g_autofree char *text = describe(changes);
+    g_assert_cmpstr(text, ==, "-folder/a -folder/b -folder/inner/c");
+    put(place, true, "folder/inner/d", "d");
+    g_autoptr(IpbLayerChanges) done = commit(place, NULL);
+    g_assert_true(find(done, "folder/inner/c")->is_done);
+    expect(place, "folder/inner/c", NULL);
+    expect(place, "folder/inner/d", "d");
+    g_autofree char *committed = path_of(place, true, "folder/inner/d");
+    g_assert_cmpint(unlink(committed), ==, 0);
+    ipb_layer_prune(place->layer);
+    g_assert_false(g_file_test(committed, G_FILE_TEST_EXISTS));
+    g_autoptr(IpbLayerChanges) removed = ipb_layer_list(place->layer, place->plan);
+    g_autofree char *rest = describe(removed);
+    g_assert_cmpstr(rest, ==, "-folder/inner/d");
+}
+
 /* --- attacks ---------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -1076,6 +1102,7 @@ main(int argc, char **argv)
     ADD("just-before", test_just_before);
     ADD("afterwards", test_afterwards);
     ADD("removed-afterwards", test_removed_afterwards);
+    ADD("hidden-below", test_hidden_below);
     ADD("protected", test_protected);
     ADD("protected-removal", test_protected_removal);
     ADD("special", test_special);

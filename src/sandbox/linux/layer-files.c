@@ -117,6 +117,20 @@ ipb_layer_files_is_opaque(int directory)
     return fgetxattr(directory, IPB_LAYER_OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
 }
 
+/* Is @directory below @upper opaque, or one above it? Then what the workspace has there is hidden. */
+static bool
+is_hidden(int upper, const char *directory)
+{
+    g_autofree char *path = g_strdup(directory);
+    for (char *end = path + strlen(path); end != NULL; end = strrchr(path, '/')) {
+        *end = '\0';
+        ipb_autofd fd = ipb_layer_files_open(upper, path, O_RDONLY | O_DIRECTORY);
+        if (fd >= 0 && ipb_layer_files_is_opaque(fd))
+            return true;
+    }
+    return false;
+}
+
 bool
 ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
                             const IpbCommitted *committed, int *ret_upper, int *ret_lower)
@@ -128,9 +142,8 @@ ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
     ipb_autofd in_upper = ipb_layer_files_open(upper, above, O_RDONLY | O_DIRECTORY);
     ipb_autofd in_lower =
         in_upper >= 0 ? ipb_layer_files_open(layer->workspace_fd, above, O_PATH | O_DIRECTORY) : -1;
-    if (in_lower < 0 || ipb_layer_files_is_opaque(in_upper) ||
-        ipb_layer_files_stamp(in_upper, name).exists ||
-        !ipb_layer_files_stamp(in_lower, name).exists)
+    if (in_lower < 0 || ipb_layer_files_stamp(in_upper, name).exists ||
+        !ipb_layer_files_stamp(in_lower, name).exists || is_hidden(upper, above))
         return false;
     *ret_upper = ipb_fd_steal(&in_upper);
     *ret_lower = ipb_fd_steal(&in_lower);

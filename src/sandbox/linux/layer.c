@@ -348,6 +348,7 @@ typedef struct {
     IpbLayer *layer;
     const IpbSandboxPlan *plan; /* or NULL */
     GPtrArray *removed, *directories, *others;
+    bool is_hidden; /* the workspace's entries of this directory, by an opaque one */
     uint64_t n_compared;
     char *cut;
     bool is_brief; /* it ends with the first change */
@@ -587,9 +588,13 @@ look_into(Look *look, int lower, int upper, const char *name, const char *path,
             change->problem = g_strdup_printf("what is in it cannot be read: %s", why);
         return;
     }
-    if (inner_lower >= 0 && ipb_layer_files_is_opaque(inner_upper))
+    /* It hides what is below directories in it, too, and overlayfs makes no marks there. */
+    bool was_hidden = look->is_hidden;
+    look->is_hidden |= inner_lower >= 0 && ipb_layer_files_is_opaque(inner_upper);
+    if (inner_lower >= 0 && look->is_hidden)
         add_hidden(look, inner_lower, inner_upper, path, since, depth);
     look_at(look, inner_lower, inner_upper, path, depth + 1);
+    look->is_hidden = was_hidden;
 }
 
 static void
