@@ -210,6 +210,19 @@ def test_build_script_needs_docker(build_script, tmp_path):
     assert done.returncode == 127 and "docker is not in PATH" in done.stderr
 
 
+def test_results_are_of_checks_that_passed(load_script):
+    """scripts/check-image --write: what was found for each processor, and where."""
+    check = load_script("check-image")
+    results = json.loads(check.RESULTS.read_text())
+    for name, entry in results.items():
+        assert name in check.ARCHITECTURES and re.fullmatch(r"\d{4}-\d\d-\d\d", entry["date"])
+        found = [line for lines in entry["checks"].values() for line in lines]
+        assert f"figure docker: architecture of the image: {name}" in found
+        assert any(line.startswith("ok docker: selftest") for line in found)
+        assert any(line.startswith("ok docker: main job, in sandboxes") for line in found)
+        assert not [line for line in found if "FAILED" in line]
+
+
 def test_check_image_arguments():
     script = [sys.executable, ROOT / "scripts/check-image"]
     done = subprocess.run([*script, "--architecture=s390x"], capture_output=True, text=True)
