@@ -379,8 +379,8 @@ test_removed_afterwards(Place *place, const void *data)
     g_assert_cmpuint(none->changes->len, ==, 0);
 }
 
-/* An opaque directory also hides what the workspace has below new directories in it. Overlayfs makes
- * no marks there, and would show those that we make. */
+/* An opaque directory also hides what the workspace has below new directories in it. Overlayfs
+ * makes no marks there, and would show those that we make. */
 static void
 test_hidden_below(Place *place, const void *data)
 {

@@ -117,7 +117,7 @@ ipb_layer_files_is_opaque(int directory)
     return fgetxattr(directory, IPB_LAYER_OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
 }
 
-/* Is @directory below @upper opaque, or one above it? Then what the workspace has there is hidden. */
+/* Is @directory below @upper opaque, or one above it? Then the workspace's is hidden. */
 static bool
 is_hidden(int upper, const char *directory)
 {
