@@ -171,12 +171,24 @@ def test_fresh_kernels_of_a_staged_session(core: RpcCore, kernels: Kernels) -> N
     assert (kernels.place.workspace / "new").read_text() == "new"
 
 
+# It may be reaped at any time.
+IS_ALIVE = """
+import os, subprocess
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().split()[2] not in "XZ"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+"""
+
+
 def test_ends(core: RpcCore, session: str) -> None:
     """What a kernel started ends with it; the sandbox ends with the last kernel."""
-    core.text(session, "import os, subprocess")
+    core.text(session, IS_ALIVE)
     branches = [fork(core, session), fork(core, session)]
     start = "subprocess.Popen(['sleep', '1000'], start_new_session=True).pid"
-    alive = "os.path.exists('/proc/{0}') and open('/proc/{0}/stat').read().split()[2] != 'Z'"
+    alive = "is_alive({0})"
     child = core.text(branches[0], start)
     kept = core.text(session, start)
     core.call("session.close", session=branches[0])
