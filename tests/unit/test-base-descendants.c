@@ -287,8 +287,10 @@ test_kill_in_turns(void)
     IpbDescendantsKill *kill =
         ipb_descendants_kill_new(loop, tree.root, tree.pidfd, set_true, &is_done);
     unsigned n_turns = 0;
-    for (; !is_done; n_turns++)
+    while (!is_done) {
         g_main_context_iteration(ipb_loop_context(loop), TRUE);
+        n_turns++;
+    }
     g_assert_cmpuint(n_turns, >=, 2 * MANY / IPB_DESCENDANTS_TURN);
     ipb_descendants_kill_free(kill);
     g_assert_true(is_closed(alive, -1));
