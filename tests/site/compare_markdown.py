@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs/site"))
 
-# What a reader sees as a block. Paragraphs are left out: in lists they are a matter of taste.
+# What a reader sees as a block. Paragraphs are left out, since programs disagree on those in lists.
 BLOCKS = ("h1", "h2", "h3", "h4", "ul", "ol", "li", "pre", "table", "tr", "td", "th", "blockquote")
 COMMENT = re.compile(r"^ *<!--.*?-->\n?", re.DOTALL | re.MULTILINE)
 

@@ -21,7 +21,6 @@
 #include "base/file.h"
 
 #define COPY_BYTES ((size_t) 128 << 10)
-#define OPAQUE "user.overlay.opaque"
 
 #define RESOLVE (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
 
