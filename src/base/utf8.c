@@ -1,12 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Incremental UTF-8 decoding with replacement; see the header.
+ * Counting, and incremental decoding with replacement; see the header.
  */
 #include "base/utf8.h"
 
 #include <string.h>
 
 #define REPLACEMENT "\xef\xbf\xbd"
+
+/* The lowest and the highest bit of each of eight bytes. */
+#define LOW_BITS UINT64_C(0x0101010101010101)
+#define HIGH_BITS UINT64_C(0x8080808080808080)
+
+static uint64_t
+load(const void *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+/* --- counting --------------------------------------------------------------------------------- */
+
+static bool
+begins_char(char byte)
+{
+    return ((unsigned char) byte & 0xc0) != 0x80;
+}
+
+/* Of eight bytes. Those that continue a character have the two highest bits 10. The product has the
+ * sum of the eight bytes in its highest one. */
+static size_t
+count_word(uint64_t word)
+{
+    uint64_t continues = (word >> 7) & ~(word >> 6) & LOW_BITS;
+    return 8 - (size_t) ((continues * LOW_BITS) >> 56);
+}
+
+size_t
+ipb_utf8_count(const char *bytes, size_t size)
+{
+    size_t i = 0, n = 0;
+    for (; size - i >= sizeof(uint64_t); i += sizeof(uint64_t))
+        n += count_word(load(bytes + i));
+    for (; i < size; i++)
+        n += begins_char(bytes[i]);
+    return n;
+}
+
+size_t
+ipb_utf8_size_of(const char *bytes, size_t size, size_t n_chars)
+{
+    size_t i = 0;
+    for (; size - i >= sizeof(uint64_t); i += sizeof(uint64_t)) {
+        size_t n = count_word(load(bytes + i));
+        if (n > n_chars)
+            break;
+        n_chars -= n;
+    }
+    for (; i < size; i++)
+        if (begins_char(bytes[i]) && n_chars-- == 0)
+            break;
+    return i;
+}
+
+/* --- decoding --------------------------------------------------------------------------------- */
 
 /* Length of a sequence by its first byte; 0 if no sequence begins with it. */
 static size_t
@@ -47,6 +105,16 @@ valid_prefix(const uint8_t *bytes, size_t size)
     return n;
 }
 
+/* How many bytes at the beginning are ASCII; up to seven more may be. */
+static size_t
+ascii_prefix(const uint8_t *bytes, size_t size)
+{
+    size_t i = 0;
+    while (size - i >= sizeof(uint64_t) && (load(bytes + i) & HIGH_BITS) == 0)
+        i += sizeof(uint64_t);
+    return i;
+}
+
 /* Decodes the sequence at @bytes. Returns how many bytes it took; 0 if it is cut by the end. */
 static size_t
 decode_one(const uint8_t *bytes, size_t size, GString *out)
@@ -81,9 +149,10 @@ ipb_utf8_decode(IpbUtf8Decoder *decoder, const void *bytes, size_t size, bool is
     }
     while (p < end) {
         /* The common case in one copy: everything up to the first invalid byte. */
-        const char *valid_end;
+        const char *begin = (const char *) p, *valid_end;
+        p += ascii_prefix(p, (size_t) (end - p));
         g_utf8_validate_len((const char *) p, (gsize) (end - p), &valid_end);
-        g_string_append_len(out, (const char *) p, valid_end - (const char *) p);
+        g_string_append_len(out, begin, valid_end - begin);
         p = (const uint8_t *) valid_end;
         if (p == end)
             break;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
+ * UTF-8: characters are counted, and byte streams decoded. Output of cells passes here, so both
+ * take eight bytes at a time.
+ *
  * IpbUtf8Decoder: makes valid UTF-8 of a byte stream that arrives in pieces. An invalid sequence
  * becomes U+FFFD. A sequence that is cut by the end of a piece waits for the next piece.
  */
@@ -15,6 +18,12 @@ typedef struct {
     uint8_t pending[4];
     size_t n_pending;
 } IpbUtf8Decoder;
+
+/* How many characters begin in @bytes: bytes that do not continue one, so what is not UTF-8 can be
+ * counted, too. */
+size_t ipb_utf8_count(const char *bytes, size_t size);
+/* The size of the first @n_chars characters, counted likewise. */
+size_t ipb_utf8_size_of(const char *bytes, size_t size, size_t n_chars);
 
 /* Skips the byte order mark (EF BB BF) at the beginning of a text. Returns true if there was
  * one. */

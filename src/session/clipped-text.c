@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* Maximum size of the beginning and of the end, in bytes. The white space after the end is no
  * larger than the end. */
 #define MAX_HEAD (154u * 1024 * 1024)
@@ -36,32 +38,10 @@ struct IpbClippedText {
 
 /* --- characters ------------------------------------------------------------------------------- */
 
-/* Counts every byte that does not continue a character, so bytes that are not UTF-8 can be counted,
- * too. */
 static bool
 begins_char(char byte)
 {
     return ((unsigned char) byte & 0xc0) != 0x80;
-}
-
-static size_t
-count_chars(const char *bytes, size_t size)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < size; i++)
-        n += begins_char(bytes[i]);
-    return n;
-}
-
-/* The size of the first @n_chars characters. */
-static size_t
-size_of_chars(const char *bytes, size_t size, size_t n_chars)
-{
-    size_t i = 0;
-    for (; i < size; i++)
-        if (begins_char(bytes[i]) && n_chars-- == 0)
-            break;
-    return i;
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -91,18 +71,18 @@ append_to_tail(Tail *tail, const char *bytes, size_t size, size_t max_chars)
     size_t kept;
     const char *text;
     g_string_append_len(tail->bytes, bytes, (gssize) size);
-    tail->n_chars += count_chars(bytes, size);
+    tail->n_chars += ipb_utf8_count(bytes, size);
     text = tail_bytes(tail, &kept);
     if (tail->n_chars > max_chars) {
         size_t n = tail->n_chars - max_chars;
-        drop_from_tail(tail, n, size_of_chars(text, kept, n));
+        drop_from_tail(tail, n, ipb_utf8_size_of(text, kept, n));
         text = tail_bytes(tail, &kept);
     }
     if (kept > MAX_TAIL) {
         size_t excess = kept - MAX_TAIL;
         while (excess < kept && !begins_char(text[excess]))
             excess++;
-        drop_from_tail(tail, count_chars(text, excess), excess);
+        drop_from_tail(tail, ipb_utf8_count(text, excess), excess);
     }
 }
 
@@ -149,9 +129,9 @@ append_to_head(IpbClippedText *text, const char *piece, size_t size)
     size_t room = MIN(size, MAX_HEAD - text->head->len);
     while (room < size && room > 0 && !begins_char(piece[room]))
         room--;
-    size_t taken = size_of_chars(piece, room, text->max_head_chars - text->n_head_chars);
+    size_t taken = ipb_utf8_size_of(piece, room, text->max_head_chars - text->n_head_chars);
     g_string_append_len(text->head, piece, (gssize) taken);
-    text->n_head_chars += count_chars(piece, taken);
+    text->n_head_chars += ipb_utf8_count(piece, taken);
     text->is_head_full = taken < size;
     return taken;
 }
@@ -200,6 +180,6 @@ ipb_clipped_text_get(const IpbClippedText *text)
     }
     g_string_append_len(all, tail, (gssize) tail_size);
     size_t room = text->max_chars - text->n_head_chars - text->tail.n_chars;
-    g_string_append_len(all, blanks, (gssize) size_of_chars(blanks, blanks_size, room));
+    g_string_append_len(all, blanks, (gssize) ipb_utf8_size_of(blanks, blanks_size, room));
     return g_string_free(all, FALSE);
 }
