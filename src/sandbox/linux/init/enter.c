@@ -13,15 +13,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sandbox/linux/init/syscalls.h"
 #include "sandbox/linux/init/text.h"
 
+/* The forkserver serves other sessions, too. On a busy machine it takes milliseconds. */
+#define ENTER_TIMEOUT_MS 10000
 #define NAMESPACES                                                                                 \
     (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
      CLONE_NEWCGROUP)
@@ -109,21 +113,48 @@ describe(char *error, size_t error_size, const char *what)
     error[size] = '\0';
 }
 
-/* Waits until the kernel, which exists, has given up its rights. */
+/* Returns false if the kernel has not answered in time. */
+static bool
+await_answer(const Entry *entry)
+{
+    struct pollfd answer = {.fd = entry->result[0], .events = POLLIN};
+    struct timespec begun, now;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    int n, left = ENTER_TIMEOUT_MS;
+    while ((n = poll(&answer, 1, left)) < 0 && errno == EINTR && left > 0) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        left = ENTER_TIMEOUT_MS - (int) (1000 * (now.tv_sec - begun.tv_sec) +
+                                             (now.tv_nsec - begun.tv_nsec) / 1000000);
+        left = left > 0 ? left : 0;
+    }
+    return n != 0;
+}
+
+/* Waits until the kernel, which exists, has given up its rights. Before Linux 6.12 code inside can
+ * stop it until then, so the wait has a limit. */
 static pid_t
 await_kernel(Entry *entry, char *error, size_t error_size)
 {
     IpbStepError failure;
-    ssize_t n;
+    ssize_t n = 0;
     close(entry->result[1]);
     entry->result[1] = -1;
-    do
-        n = read(entry->result[0], &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
+    bool is_late = !await_answer(entry);
+    if (is_late)
+        kill(entry->kernel, SIGKILL);
+    else
+        do
+            n = read(entry->result[0], &failure, sizeof failure);
+        while (n < 0 && errno == EINTR);
     if (n == (ssize_t) sizeof failure && failure.step == IPB_STEP_NONE)
         return entry->kernel;
     while (waitpid(entry->kernel, NULL, 0) < 0 && errno == EINTR)
         ;
+    if (is_late) {
+        describe(error, error_size,
+                 "the kernel did not give up its rights in time (did code inside stop it?)");
+        return -ETIMEDOUT;
+    }
     if (n != (ssize_t) sizeof failure) {
         describe(error, error_size, "the kernel died while giving up its rights");
         return -EIO;
