@@ -43,6 +43,11 @@ typedef struct {
      * enters that one, instead of a new one. It must live as long as the kernels. NULL: each
      * process has a sandbox of its own. */
     IpbWalls **walls;
+    /* Before a plan is made, if it is not NULL. Returns NULL if a sandbox can be made now. Else
+     * @ready is called, once, from the loop, when one can be made. The receiver frees what is
+     * returned by free_wait, then or before: then @ready is not called. */
+    void *(*wait)(void (*ready)(void *ready_data), void *ready_data, void *data);
+    void (*free_wait)(void *wait);
     /* Returns the plan for a process that is about to start. If it returns NULL with @error, the
      * process does not start. The caller owns the plan. */
     IpbSandboxPlan *(*make_plan)(void *data, GError **error);

@@ -75,6 +75,7 @@ struct IpbProcess {
     IpbWalls *walls;     /* NULL: none, or left */
     bool is_walls_child; /* pid 1 of the sandbox has adopted it, and reports its end */
     bool is_entering;    /* the sandbox of others: if it ends before, there is another one */
+    void *sandbox_wait;  /* of the owner, until a sandbox can be made; or NULL */
     int64_t id;          /* of the kernel; 0: no process has it yet */
     IpbForkserver *forkserver;
     IpbFork *fork;
@@ -200,6 +201,13 @@ set_cause(IpbProcess *process, const char *cause)
         process->cause = g_strdup(cause);
 }
 
+static void
+forget_sandbox_wait(IpbProcess *process)
+{
+    if (process->sandbox_wait != NULL)
+        process->sandboxing.free_wait(g_steal_pointer(&process->sandbox_wait));
+}
+
 static void fail_start(IpbProcess *process, const char *cause);
 
 /* The forerunner answers no more. */
@@ -236,7 +244,9 @@ end_process(IpbProcess *process, bool with_frames, bool waits_for_exit)
         return;
     }
     process->state = IPB_PROCESS_ENDING;
+    process->is_exited = process->is_exited || process->sandbox_wait != NULL; /* there is none */
     process->waits_for_exit = waits_for_exit;
+    forget_sandbox_wait(process);
     fail_branches(process);
     forget_forerunner(process);
     ipb_pausable_timer_unset(&process->init_timer);
@@ -589,10 +599,15 @@ static const IpbPausableTimerFuncs init_funcs = {on_init_timeout, cpu_wait_us};
 static void
 on_fork_timeout(void *data)
 {
-    g_autofree char *cause = g_strdup_printf("the forkserver did not fork a kernel within %d s "
-                                             "(does the import of a preloaded module hang?)",
-                                             FORK_TIMEOUT_MS / 1000);
-    ipb_process_kill(data, cause);
+    IpbProcess *process = data;
+    g_autofree char *cause = g_strdup_printf(
+        process->sandbox_wait != NULL
+            ? "no sandbox could be made within %d s, since work on the session's files runs: try "
+              "again"
+            : "the forkserver did not fork a kernel within %d s (does the import of a preloaded "
+              "module hang?)",
+        FORK_TIMEOUT_MS / 1000);
+    ipb_process_kill(process, cause);
 }
 
 static void
@@ -832,11 +847,24 @@ enter_sandbox(IpbProcess *process)
 }
 
 static void
+on_wait_end(void *data)
+{
+    IpbProcess *process = data;
+    forget_sandbox_wait(process);
+    make_sandbox(process);
+}
+
+static void
 make_sandbox(IpbProcess *process)
 {
     g_autoptr(GError) error = NULL;
     process->is_entering = false;
     if (enter_sandbox(process))
+        return;
+    if (process->sandboxing.wait != NULL)
+        process->sandbox_wait =
+            process->sandboxing.wait(on_wait_end, process, process->sandboxing.data);
+    if (process->sandbox_wait != NULL)
         return;
     g_autoptr(IpbSandboxPlan) plan =
         process->sandboxing.make_plan(process->sandboxing.data, &error);
@@ -1145,6 +1173,7 @@ ipb_process_free(IpbProcess *process)
         return;
     fail_branches(process);
     forget_forerunner(process);
+    forget_sandbox_wait(process);
     if (!process->is_exited)
         send_kill(process);
     leave_walls(process);

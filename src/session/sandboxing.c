@@ -539,11 +539,27 @@ join(void *data, void *owner)
         ipb_tool_door_share(reach->door, sandboxing->tool_channel);
 }
 
+/* Before the sandbox of a staged session. */
+static void *
+wait_for_layer(void (*ready)(void *data), void *ready_data, void *data)
+{
+    const IpbSandboxing *sandboxing = data;
+    return ipb_staged_wait_new(sandboxing->staged, ready, ready_data);
+}
+
+static void
+free_wait(void *wait)
+{
+    ipb_staged_wait_free(wait);
+}
+
 IpbKernelSandboxFuncs
 ipb_sandboxing_of_kernel(IpbSandboxing *sandboxing)
 {
     return (IpbKernelSandboxFuncs){
         .walls = sandboxing->staged != NULL ? ipb_staged_workspace_walls(sandboxing->staged) : NULL,
+        .wait = sandboxing->staged != NULL ? wait_for_layer : NULL,
+        .free_wait = free_wait,
         .make_plan = make_plan,
         .take_listeners = take_listeners,
         .take_workspace = sandboxing->staged != NULL ? take_workspace : NULL,

@@ -39,6 +39,7 @@ typedef struct {
     GPtrArray *sessions; /* IpbStagedWorkspace, borrowed: those of them that have not left */
     GQueue waiting;      /* Work */
     Work *running;       /* borrowed; or NULL */
+    GQueue waits;        /* IpbStagedWait, borrowed: they wait for the end of the running work */
     /* Whose changes are frozen, or about to be; the object itself: that session was freed, and they
      * are about to be thawed; or NULL */
     const void *freezer;
@@ -74,6 +75,13 @@ struct Work {
     IpbLayerChanges *changes;
     char *digest;
     char **diffs;
+};
+
+struct IpbStagedWait {
+    Shared *shared; /* borrowed */
+    GList link;     /* of shared->waits; its data is NULL once func was called */
+    void (*func)(void *data);
+    void *data;
 };
 
 struct IpbStagedWorkspace {
@@ -338,6 +346,17 @@ report_operation(Work *operation, const GError *error)
     operation->func(error == NULL ? &what : NULL, error, operation->data); /* may free it */
 }
 
+/* Those of sandboxes come before the next work. */
+static void
+end_waits(Shared *shared)
+{
+    GList *link;
+    while ((link = g_queue_pop_head_link(&shared->waits)) != NULL) {
+        IpbStagedWait *wait = g_steal_pointer(&link->data);
+        wait->func(wait->data); /* may free it */
+    }
+}
+
 static void
 on_worked(GObject *source, GAsyncResult *result, void *data)
 {
@@ -348,6 +367,7 @@ on_worked(GObject *source, GAsyncResult *result, void *data)
     shared->running = NULL;
     update_freezer(shared, work, ok);
     note_other_changes(shared, work);
+    end_waits(shared);
     start_next(shared);
     if (work->staged == NULL)
         return;
@@ -523,13 +543,39 @@ ipb_staged_workspace_forget_cell(IpbStagedWorkspace *staged)
     count_end_of_cell(staged);
 }
 
+/* A drop, as after a reset, does not touch the files that code sees. */
+static bool
+is_at_work(const Shared *shared)
+{
+    return shared->running != NULL && shared->running->kind != WORK_DROP;
+}
+
+IpbStagedWait *
+ipb_staged_wait_new(IpbStagedWorkspace *staged, void (*func)(void *data), void *data)
+{
+    Shared *shared = staged->shared;
+    if (!is_at_work(shared))
+        return NULL;
+    IpbStagedWait *wait = g_new0(IpbStagedWait, 1);
+    *wait = (IpbStagedWait){.shared = shared, .link.data = wait, .func = func, .data = data};
+    g_queue_push_tail_link(&shared->waits, &wait->link);
+    return wait;
+}
+
+void
+ipb_staged_wait_free(IpbStagedWait *wait)
+{
+    if (wait->link.data != NULL)
+        g_queue_unlink(&wait->shared->waits, &wait->link);
+    g_free(wait);
+}
+
 void
 ipb_staged_workspace_prepare(IpbStagedWorkspace *staged)
 {
     const Shared *shared = staged->shared;
-    /* A drop, as after a reset, does not touch the files that code sees. */
-    bool is_at_work = shared->running != NULL && shared->running->kind != WORK_DROP;
-    if (is_at_work || shared->inside >= 0)
+    /* The plan that says what may be committed is made at any time. */
+    if (is_at_work(shared) || shared->inside >= 0)
         return;
     ipb_layer_prune(shared->layer);
     for (guint i = 0; i < shared->sessions->len; i++) {
@@ -654,6 +700,7 @@ new_for(IpbLoop *loop, IpbLayer *layer)
     shared->layer = layer;
     shared->sessions = g_ptr_array_new();
     g_queue_init(&shared->waiting);
+    g_queue_init(&shared->waits);
     shared->inside = -1;
     return new_session(shared);
 }

@@ -76,7 +76,15 @@ void ipb_staged_workspace_forget_cell(IpbStagedWorkspace *staged);
  * behind. *@ret_cut: why it is not exactly what the cell changed, for people, or NULL. The caller
  * frees both. */
 char *ipb_staged_workspace_end_cell(IpbStagedWorkspace *staged, char **ret_cut);
-/* Before a sandbox is made that uses the layer. */
+/* IpbStagedWait: waits until no work runs on the layer, because a sandbox that uses the layer is
+ * made while none does. Ownership: the caller frees it, before @staged. Returns NULL if there is
+ * nothing to wait for. @func is called once, from the loop, not after the end of this object. */
+typedef struct IpbStagedWait IpbStagedWait;
+
+IpbStagedWait *ipb_staged_wait_new(IpbStagedWorkspace *staged, void (*func)(void *data),
+                                   void *data);
+void ipb_staged_wait_free(IpbStagedWait *wait);
+/* Before a sandbox is made that uses the layer. No work runs: see IpbStagedWait. */
 void ipb_staged_workspace_prepare(IpbStagedWorkspace *staged);
 /* A sandbox uses the layer: the workspace as code inside sees it, whose fd is taken over. -1: none
  * does any more. */

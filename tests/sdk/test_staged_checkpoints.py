@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 import signal
 import time
@@ -11,7 +13,7 @@ from pathlib import Path
 import harness
 import pytest
 from ipybox import CodeExecutionError, CodeExecutor
-from ipybox.core import acquire_core
+from ipybox.core import CoreError, acquire_core
 
 
 def staged(**options: object) -> CodeExecutor:
@@ -324,3 +326,28 @@ async def test_removed_after_a_commit(files: Path) -> None:
         assert await text(executor, "import os; os.listdir('new')") == "[]"
         await executor.commit()
         assert os.listdir(files / "new") == []
+
+
+async def test_fresh_kernel_during_a_commit(files: Path, home: harness.Place) -> None:
+    """A sandbox is made when no commit runs: what was removed below a committed directory stays
+    removed."""
+    async with staged() as executor:
+        await executor.execute(
+            "import os; os.mkdir('new'); open('new/x', 'w').close(); open('new/y', 'w').close()"
+        )
+        await executor.commit()
+        await executor.execute("os.remove('new/x'); open('later', 'w').close()")
+        # A commit waits for this lock, a second at most.
+        state = os.open(Path(home.environ["XDG_STATE_HOME"]) / "ipybox", os.O_RDONLY)
+        fcntl.flock(state, fcntl.LOCK_EX)
+        commit = asyncio.create_task(executor.commit(["later"]))
+        await asyncio.sleep(0)
+        reset = asyncio.create_task(executor.reset())
+        await asyncio.sleep(0)
+        with pytest.raises(CoreError, match="another operation on the session's changes runs"):
+            await executor.changes()
+        os.close(state)
+        await commit
+        await reset
+        assert await text(executor, "import os; sorted(os.listdir('new'))") == "['y']"
+        assert "new/x" in [each.path for each in (await executor.changes()).changes]
