@@ -62,7 +62,12 @@ on_tools_changed(void *data)
 void
 fixture_set_up(Fixture *fixture)
 {
-    *fixture = (Fixture){.log = g_string_new(NULL)};
+    *fixture = (Fixture){
+        .log = g_string_new(NULL),
+        /* Servers are not asked again because they start slowly: tests compare what they saw. */
+        .limits.probe_timeout_ms = PATIENT_PROBE_MS,
+        .connect_timeout_ms = PATIENT_CONNECT_MS,
+    };
     fixture->loop = ipb_loop_new(NULL, NULL);
     g_assert_nonnull(fixture->loop);
 }

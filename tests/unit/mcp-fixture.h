@@ -6,6 +6,10 @@
 
 #include "mcp/client.h"
 
+/* Enough for a server to start on any machine. */
+#define PATIENT_CONNECT_MS (300 * 1000)
+#define PATIENT_PROBE_MS (PATIENT_CONNECT_MS / 2)
+
 typedef struct {
     IpbLoop *loop;
     IpbMcpClient *client;
