@@ -35,7 +35,7 @@ NOT_RUN = {
     "docs/how-to/openai-agents.md": 4,
     "docs/how-to/pydantic-ai.md": 4,
     "docs/how-to/python-sdk.md": 2,
-    "docs/how-to/serve.md": 7,
+    "docs/how-to/serve.md": 8,
     "docs/how-to/smolagents.md": 1,
     "docs/man/ipybox-serve.1.scd": 1,
     "examples/README.md": 12,
