@@ -113,7 +113,7 @@ def test_files(kernels: Kernels) -> None:
     ],
 )
 def test_a_missing_network_is_told(kernel: Kernels, code: str) -> None:
-    """With a network, the proxy answers, and tells of domains that it denies."""
+    """With a network, the proxy answers, and reports domains that it denies."""
     text = "the sandbox has no network; network.allowedDomains can allow domains"
     assert kernel.run(code).stderr.count(text) == 1
     settings = {"allowedDomains": ["other.example"], "deniedDomains": []}
