@@ -105,10 +105,14 @@ def test_a_difference_from_the_results_is_named(check, known):
     assert "use --write" in check.compare(kernel, rows, {})[0]
 
 
+def test_units_are_all_test_programs(check):
+    programs = (ROOT / "tests/unit").glob("test-*.c")
+    assert check.list_units() == sorted(path.stem.removeprefix("test-") for path in programs)
+
+
 def test_units_left_out_exist(check):
-    listed = (ROOT / "tests/unit/meson.build").read_text()
     for name, reason in check.UNITS_LEFT_OUT.items():
-        assert f"'{name}'" in listed and len(reason) > 20, name
+        assert name in check.list_units() and len(reason) > 20, name
 
 
 @pytest.mark.parametrize(
@@ -129,8 +133,28 @@ def test_units_must_pass(check, value, is_broken):
     assert all(problem.startswith("json-json: ") for problem in problems)
 
 
+def test_results_of_units_are_kept(check):
+    good = {"passed": 2, "skipped": ["/a"], "failed": []}
+    old = {"json-json": {"passed": 1, "skipped": []}, "no-more": {"passed": 1, "skipped": []}}
+    entry = {"programs": old}
+    known = {check.UNITS_KERNEL: {"unit tests": entry}}
+    check.keep_unit(known, "base-fd", good)
+    assert [*entry["programs"]] == ["base-fd", "json-json"]
+    assert entry["programs"]["base-fd"] == {"passed": 2, "skipped": ["/a"]} | check.made_now()
+    check.keep_unit(known, "json-json", "no end after 900 s: ")
+    assert [*entry["programs"]] == ["base-fd"]
+
+    assert check.compare_units({"base-fd": good}, entry["programs"]) == []
+    (problem,) = check.compare_units({"base-fd": good | {"skipped": []}}, entry["programs"])
+    assert problem.startswith("base-fd: skips []; ")
+    (problem,) = check.compare_units({"json-json": good}, entry["programs"])
+    assert "use --write" in problem
+
+
 def test_arguments():
     done = subprocess.run([sys.executable, SCRIPT, "--only=2.4"], capture_output=True, text=True)
     assert done.returncode == 2 and "there is no kernel 2.4" in done.stderr
+    done = subprocess.run([sys.executable, SCRIPT, "--units=no"], capture_output=True, text=True)
+    assert done.returncode == 2 and "there is no unit test no" in done.stderr
     done = subprocess.run([sys.executable, SCRIPT, "--quick", "--write"], capture_output=True)
     assert done.returncode == 2
