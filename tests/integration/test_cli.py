@@ -704,8 +704,7 @@ def test_help(run_ipybox, words):
         (["changes", "list", "x"], "ipybox changes: list: wrong number of arguments"),
         (
             ["changes", "diff", "x"],
-            "ipybox changes: no such command: diff; "
-            "the commands are: list, show, commit, discard",
+            "ipybox changes: no such command: diff; the commands are: list, show, commit, discard",
         ),
         (["actions", "tset"], "ipybox actions: no such command: tset, did you mean test?"),
     ],
