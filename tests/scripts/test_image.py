@@ -223,6 +223,8 @@ def test_results_are_of_checks_that_passed(load_script):
         assert f"figure docker: architecture of the image: {name}" in found
         assert any(line.startswith("ok docker: selftest") for line in found)
         assert any(line.startswith("ok docker: main job, in sandboxes") for line in found)
+    podman = results["amd64"]["here, with Debian 13's podman"]["checks"]
+    assert "ok podman: podman kube play" in podman
 
 
 def test_check_image_arguments():
