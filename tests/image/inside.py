@@ -10,10 +10,11 @@ usage: inside.py WORK FILES ENGINE...
 WORK    an empty directory that the ordinary user 1000 can write
 FILES   has docker/ and plugin/ of ipybox
 ENGINE  docker=COMMAND (as root), podman=COMMAND (rootless): how to call it. `,apparmor` after the
-        name: AppArmor restricts its containers. `,ports`: it can publish ports. `,only`: no more.
-        `,few`: not all checks, for less time. `,first`: also without sandboxes. `,emulated`: QEMU
-        runs each program of the image, so no kernel can be started: Debian 12's QEMU does not know
-        the flags of clone() that the core needs.
+        name: AppArmor restricts its containers. `,ports`: it can publish ports. `,pods`: podman
+        knows all fields of docker/kubernetes.yaml. `,only`: no more. `,few`: not all checks, for
+        less time. `,first`: also without sandboxes. `,emulated`: QEMU runs each program of the
+        image, so no kernel can be started: Debian 12's QEMU does not know the flags of clone() that
+        the core needs.
 """
 
 from __future__ import annotations
@@ -337,8 +338,12 @@ def sandboxed(checks: Checks, engine: Engine, *options: str) -> None:
 
 
 def selftest(checks: Checks, engine: Engine, *options: str) -> None:
-    """In the tier that docs/how-to/docker.md promises."""
-    run = ["run", "--rm", "--network=none", *engine.allowing(checks.profiles), *options, IMAGE]
+    allowing = engine.allowing(checks.profiles)
+    attack(engine, ["run", "--rm", "--network=none", *allowing, *options, IMAGE])
+
+
+def attack(engine: Engine, run: list[str]) -> None:
+    """In the tier that docs/how-to/docker.md promises. @run runs ipybox with more arguments."""
     _, output, _ = engine.call(*run, "doctor", "--json")
     found = {entry["name"]: entry for entry in json.loads(output)}
     assert found["sandbox"]["detail"].startswith("full"), found["sandbox"]
@@ -386,12 +391,16 @@ BARE = ["--cap-drop=ALL", "--security-opt=no-new-privileges"]
 class Server:
     """`ipybox serve` in a container, in the background."""
 
-    def __init__(self, engine: Engine, workspace: Path, options: list[str], args: list[str]):
-        self.engine = engine
-        self.container = engine.must(
+    def __init__(self, engine: Engine, container: str):
+        self.engine, self.container = engine, container
+
+    @staticmethod
+    def run(engine: Engine, workspace: Path, options: list[str], args: list[str]) -> Server:
+        container = engine.must(
             *["run", "-d", *own(engine), *options, "-e", f"IPYBOX_SERVE_TOKEN={TOKEN}"],
             *["-v", f"{workspace}:/app/workspace", IMAGE, "serve", *args],
-        ).strip()
+        )
+        return Server(engine, container.strip())
 
     def first_line(self) -> dict[str, Any]:
         deadline = time.monotonic() + SECONDS
@@ -457,7 +466,7 @@ def serve(checks: Checks, engine: Engine, *options: str) -> None:
     """On the host's network; then SIGTERM ends it in order."""
     workspace = checks.workspace()
     allowing = [*engine.allowing(checks.profiles), "--network=host", *options]
-    server = Server(engine, workspace, allowing, ["--port=0"])
+    server = Server.run(engine, workspace, allowing, ["--port=0"])
     try:
         port = server.first_line()["port"]
         status, output, errors = engine.call("exec", server.container, "ipybox-healthy", str(port))
@@ -475,14 +484,14 @@ def serve(checks: Checks, engine: Engine, *options: str) -> None:
 
 
 def published(checks: Checks, engine: Engine) -> None:
-    """With a published port, and in it the address of the network of containers only."""
+    """With a published port, for the network of containers and the health check only."""
     networks = "10.0.0.0/8" if engine.is_podman else "172.16.0.0/12"
     options = [*engine.allowing(checks.profiles), "-p", "127.0.0.1:18901:8901"]
     options += ["--health-cmd=ipybox-healthy", "--health-interval=1s"]
     if engine.is_podman:
         options.append("--network=slirp4netns")
-    args = ["--host=0.0.0.0", f"--behind-proxy={networks}"]
-    server = Server(engine, checks.workspace(), options, args)
+    args = ["--host=0.0.0.0", f"--behind-proxy={networks}", "--behind-proxy=127.0.0.1"]
+    server = Server.run(engine, checks.workspace(), options, args)
     try:
         server.first_line()
         assert ask(18901, "6 * 7").startswith("42")
@@ -495,6 +504,38 @@ def published(checks: Checks, engine: Engine) -> None:
         assert server.inspect("{{.State.ExitCode}}") == "0"
     finally:
         server.remove()
+
+
+def play(checks: Checks, engine: Engine) -> None:
+    """docker/kubernetes.yaml, as docs/how-to/docker.md says."""
+    pod = str(checks.profiles / "kubernetes.yaml")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ipybox"}}
+    status, output, errors = engine.call(
+        "kube", "play", "-", text=json.dumps({**secret, "stringData": {"token": TOKEN}})
+    )
+    assert status == 0, f"secret: {status}: {output}{errors}"
+    annotation = "seccomp.security.alpha.kubernetes.io/pod=localhost/seccomp.json"
+    options = [f"--seccomp-profile-root={checks.profiles}", f"--annotation={annotation}"]
+    server = Server(engine, "ipybox-ipybox")
+    try:
+        engine.must("kube", "play", *options, "--publish=127.0.0.1:18902:8901", pod)
+        server.first_line()
+        # Nothing runs the probes without systemd. The first success is that of the startup probe.
+        deadline = time.monotonic() + SECONDS
+        while engine.call("healthcheck", "run", server.container)[0] != 0:
+            assert time.monotonic() < deadline, "it does not become healthy"
+            time.sleep(0.2)
+        assert ask(18902, "6 * 7").startswith("42")
+        # The container can write there, a sandbox cannot.
+        engine.must("exec", server.container, "touch", "/home/ipybox/made")
+        text = ask(18902, "open('/home/ipybox/made', 'w')")
+        assert "Error" in text, text
+        attack(engine, ["exec", server.container, "ipybox"])
+        engine.must("pod", "stop", "ipybox")
+        assert server.inspect("{{.State.ExitCode}}") == "0", engine.call("logs", server.container)
+    finally:
+        engine.call("kube", "down", pod)
+        engine.call("secret", "rm", "ipybox")
 
 
 # --- all -----------------------------------------------------------------------------------------
@@ -515,6 +556,8 @@ def check_engine(checks: Checks, engine: Engine) -> None:
         return
     if "ports" in engine.features:
         run("serve, published port", published)
+    if "pods" in engine.features:
+        run("podman kube play", play)
     if "only" in engine.features:
         return
     run("selftest, without capabilities and new privileges", selftest, *BARE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import grp
 import os
+import re
 import signal
 import socket
 import stat
@@ -149,6 +150,20 @@ def test_named_proxies(ipybox, place):
         server.process.send_signal(signal.SIGTERM)
         lines = server.process.stderr.read().decode()
     assert lines.count("from 127.0.0.1 was closed: --behind-proxy") == 1, lines
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_health_check_of_the_image_needs_its_own_address(ipybox, place, own):
+    """With the arguments of docker/kubernetes.yaml: without the second address, the container would
+    be unhealthy for ever."""
+    manifest = (harness.ROOT / "docker/kubernetes.yaml").read_text()
+    options = re.findall(r"^ +- (--(?:host|behind-proxy)=\S+)$", manifest, re.MULTILINE)
+    assert options == ["--host=0.0.0.0", "--behind-proxy=10.0.0.0/8", "--behind-proxy=127.0.0.1"]
+    place.environ["IPYBOX_SERVE_TOKEN"] = "t" * 32
+    with Serve(ipybox, place, *options[: None if own else -1]) as server:
+        script = [harness.ROOT / "docker/healthy", str(server.port)]
+        done = subprocess.run(["bash", *script], capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) is own, done
 
 
 # --- a service manager ----------------------------------------------------------------------------

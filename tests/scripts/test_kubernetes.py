@@ -122,9 +122,14 @@ def test_what_ipybox_writes_can_be_written(pod):
 
 
 def test_probes_and_service_use_the_port_of_serve(pod):
+    """That of the image's health check is 8901, too. Its own wait is not longer than a probe's."""
     (container,) = pod["spec"]["containers"]
     assert container["args"][0] == "serve"
-    ports = {port["containerPort"] for port in container["ports"]}
-    probes = [container[f"{name}Probe"]["httpGet"] for name in ("startup", "readiness", "liveness")]
-    assert {probe["port"] for probe in probes} == ports == {8901}
-    assert [probe["path"] for probe in probes] == ["/readyz", "/readyz", "/healthz"]
+    assert [port["containerPort"] for port in container["ports"]] == [8901]
+    healthy = (harness.ROOT / "docker/healthy").read_text()
+    assert "${1:-8901}" in healthy
+    (wait,) = re.findall(r"read -r -t (\d+) ", healthy)
+    for name in ("startup", "readiness", "liveness"):
+        probe = container[f"{name}Probe"]
+        assert probe["exec"] == {"command": ["ipybox-healthy"]}
+        assert probe["timeoutSeconds"] >= int(wait)
