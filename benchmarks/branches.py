@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times branches, checkpoints and undo of live sessions, by the Python SDK.
 
-For each size, a session fills so many MB of Python's heap. Then, in each round, it is forked, the
+For each size, a session fills so many MB of Python's heap; once also 1 GB of huge pages, as numpy
+asks for its large arrays. Then, in each round, it is forked, the
 branch runs the cell `1`, and ends; and a checkpoint is made, restored and dropped. Then cells run
 with an undo ring of 20 and without, and 20 cells are undone. One small session is forked many
 times, all branches live at once, and each runs a cell. With --sandbox, sessions are in sandboxes.
@@ -28,21 +29,29 @@ from contenders import ROOT
 from processes import memory_mb
 
 sys.path.insert(0, str(ROOT / "python"))
-SIZES_MB = (10, 100, 1000)
+PAGES_IN_MB = 256
 # Objects of a page each, as a program with much data has.
 FILL = "data = [bytearray(4000) for _ in range({n})]"
-PAGES_IN_MB = 256
+FILL_HUGE = f"""
+import mmap
+data = mmap.mmap(-1, {1000 * PAGES_IN_MB} * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+data.madvise(mmap.MADV_HUGEPAGE)
+for i in range(0, len(data), 4096):
+    data[i] = 1
+"""
+FILLS = {f"{size} MB": FILL.format(n=size * PAGES_IN_MB) for size in (10, 100, 1000)}
+FILLS["1000 MB of huge pages"] = FILL_HUGE
 UNDO = 20
 # Cycles before the first count.
 WARMUP = 20
 
 
-async def time_size(options: dict[str, Any], size_mb: int, rounds: int) -> dict[str, float]:
+async def time_size(options: dict[str, Any], fill: str, rounds: int) -> dict[str, float]:
     from ipybox import CodeExecutor
 
     forked, first, again = [], [], []
     async with CodeExecutor(**options) as executor:
-        await executor.execute(FILL.format(n=size_mb * PAGES_IN_MB))
+        await executor.execute(fill)
         for _ in range(rounds):
             start = time.perf_counter()
             (branch,) = await executor.fork()
@@ -61,12 +70,12 @@ async def time_size(options: dict[str, Any], size_mb: int, rounds: int) -> dict[
     }
 
 
-async def time_checkpoints(options: dict[str, Any], size_mb: int, rounds: int) -> dict[str, float]:
+async def time_checkpoints(options: dict[str, Any], fill: str, rounds: int) -> dict[str, float]:
     from ipybox import CodeExecutor
 
     made, restored, memory = [], [], []
     async with CodeExecutor(**options) as executor:
-        await executor.execute(FILL.format(n=size_mb * PAGES_IN_MB))
+        await executor.execute(fill)
         for _ in range(rounds):
             start = time.perf_counter()
             checkpoint = await executor.checkpoint()
@@ -167,10 +176,10 @@ async def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
         # They count together.
         executor_options["limits"] = {"processes": 2 * options.many + 512}
     rows = {}
-    for size in options.sizes:
-        rows[f"{size} MB"] = {
-            **await time_size(executor_options, size, options.rounds),
-            **await time_checkpoints(executor_options, size, options.rounds),
+    for title in options.fills:
+        rows[title] = {
+            **await time_size(executor_options, FILLS[title], options.rounds),
+            **await time_checkpoints(executor_options, FILLS[title], options.rounds),
         }
     rows["undo"] = await time_undo(executor_options, options.rounds)
     rows[f"{options.many} branches"] = await time_many(executor_options, options.many)
@@ -190,13 +199,13 @@ def main() -> None:
     parser.add_argument("--python", type=Path, default=ROOT / ".venv/bin/python")
     result_files.add_options(parser)
     options = parser.parse_args()
-    options.sizes = SIZES_MB
+    options.fills = list(FILLS)
     if options.quick:
-        options.sizes, options.rounds, options.many = SIZES_MB[:1], 2, 5
+        options.fills, options.rounds, options.many = list(FILLS)[:1], 2, 5
     os.environ["IPYBOX_BIN"] = str(options.build.absolute() / "ipybox")
     rows = asyncio.run(measure(options))
     for title, figures in rows.items():
-        print(f"{title:14}", *(f"{name} {value:,.1f}" for name, value in figures.items()), sep="  ")
+        print(f"{title:22}", *(f"{name} {value:,.1f}" for name, value in figures.items()), sep="  ")
     result_files.write(options, "branches-sandbox" if options.sandbox else "branches", rows)
 
 

@@ -4,11 +4,14 @@
  */
 #include "base/spelling.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <glib.h>
 
 #define MAX_NAME 64
+#define MIN_PART 3
 
 unsigned
 ipb_spelling_distance(const char *a, const char *b)
@@ -27,4 +30,28 @@ ipb_spelling_distance(const char *a, const char *b)
         }
     }
     return row[size_b];
+}
+
+/* At most half of the letters differ, or one is a part of the other. */
+static bool
+is_similar(const char *a, const char *b, size_t distance)
+{
+    bool is_part = strlen(a) >= MIN_PART && strlen(b) >= MIN_PART &&
+                   (strstr(a, b) != NULL || strstr(b, a) != NULL);
+    return is_part || distance <= MAX(strlen(a), strlen(b)) / 2;
+}
+
+const char *
+ipb_spelling_nearest(const char *name, const char *const *names)
+{
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+    for (; *names != NULL; names++) {
+        size_t distance = ipb_spelling_distance(name, *names);
+        if (distance >= best || !is_similar(name, *names, distance))
+            continue;
+        best = distance;
+        nearest = *names;
+    }
+    return nearest;
 }

@@ -203,6 +203,23 @@ ask(const IpbChangesReview *review, IpbLayer *layer, const IpbLayerChanges *chan
     }
 }
 
+/* "1 change", "2 changes". Caller frees. */
+static char *
+count_text(unsigned n)
+{
+    return g_strdup_printf(n == 1 ? "%u change" : "%u changes", n);
+}
+
+static void
+report_count(const IpbChangesReview *review, const IpbLayerChanges *changes, unsigned n_problems,
+             const char *what)
+{
+    unsigned n_done = changes->changes->len - n_problems;
+    g_autofree char *done = count_text(n_done);
+    ipb_cli_say(review->verb, "%s %s %s, %u %s not", done, n_done == 1 ? "was" : "were", what,
+                n_problems, n_problems == 1 ? "was" : "were");
+}
+
 static void
 say_what_to_do(const IpbChangesReview *review)
 {
@@ -246,8 +263,7 @@ commit(const IpbChangesReview *review, IpbLayer *layer, const IpbSandboxPlan *pl
         return fail(review, error);
     record_commit(review, layer, done);
     unsigned n_problems = count_problems(done);
-    ipb_cli_say(review->verb, "%u changes were committed, %u were not",
-                done->changes->len - n_problems, n_problems);
+    report_count(review, done, n_problems, "committed");
     if (n_problems == 0)
         return IPB_EXIT_OK;
     for (guint i = 0; i < done->changes->len; i++) {
@@ -258,11 +274,13 @@ commit(const IpbChangesReview *review, IpbLayer *layer, const IpbSandboxPlan *pl
     return IPB_EXIT_FAILED;
 }
 
+/* If it returns false, *ret_status is the exit status. */
 static bool
 may_commit(const IpbChangesReview *review, IpbLayer *layer, const IpbLayerChanges *frozen,
-           const char *digest)
+           const char *digest, int *ret_status)
 {
     ipb_autofd terminal = -1;
+    *ret_status = IPB_EXIT_OK;
     if (review->is_approved)
         return true;
     if (frozen->changes->len > MAX_ASKED) {
@@ -278,6 +296,12 @@ may_commit(const IpbChangesReview *review, IpbLayer *layer, const IpbLayerChange
         terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (terminal >= 0 && ask(review, layer, frozen, terminal))
         return true;
+    if (terminal < 0 && review->must_ask) {
+        *ret_status = ipb_cli_fail(review->verb, IPB_EXIT_FAILED,
+                                   "there is no terminal to ask at, and nothing was committed: "
+                                   "commit it without a question with --yes");
+        return false;
+    }
     say_what_to_do(review);
     return false;
 }
@@ -301,7 +325,9 @@ review_layer(const IpbChangesReview *review, IpbLayer *layer)
         return fail(review, error);
     if (frozen->changes->len == 0)
         return IPB_EXIT_OK;
-    return may_commit(review, layer, frozen, digest) ? commit(review, layer, plan) : IPB_EXIT_OK;
+    int status;
+    return may_commit(review, layer, frozen, digest, &status) ? commit(review, layer, plan)
+                                                              : status;
 }
 
 /* A layer without changes is removed. */
@@ -341,8 +367,7 @@ discard(const IpbChangesReview *review, bool is_quiet)
     } else {
         unsigned n_problems = count_problems(undone);
         if (!is_quiet || n_problems > 0)
-            ipb_cli_say(review->verb, "%u changes were discarded, %u were not",
-                        undone->changes->len - n_problems, n_problems);
+            report_count(review, undone, n_problems, "discarded");
         status = n_problems == 0 ? IPB_EXIT_OK : IPB_EXIT_FAILED;
     }
     close_layer(layer);

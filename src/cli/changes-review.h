@@ -14,6 +14,7 @@ typedef struct {
     const char *const *paths;   /* NULL: all */
     bool is_approved;           /* no one is asked: everything is committed */
     bool is_unasked;            /* likewise: nothing is */
+    bool must_ask;              /* without a terminal, a commit is an error */
     const char *record;         /* of the session: a commit is added to it; or NULL */
 } IpbChangesReview;
 

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/display-text.h"
+#include "base/error.h"
+#include "base/spelling.h"
 
 /* A setting of the program, not of the library. */
 static int log_threshold = 2;
@@ -43,6 +44,24 @@ remove_end_of_options(const IpbVerb *verb, int *argc, char **argv)
     }
 }
 
+/* ", did you mean --NAME?" for an unknown option that is similar to one of @options, else "". The
+ * error of GLib has the word as it was written. */
+static char *
+suggest_option(const GOptionEntry *options, const char *message)
+{
+    const char *word = strstr(message, "--");
+    if (word == NULL)
+        return g_strdup("");
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (const GOptionEntry *option = options; option->long_name != NULL; option++)
+        g_ptr_array_add(names, (char *) option->long_name);
+    g_ptr_array_add(names, "help");
+    g_ptr_array_add(names, NULL);
+    g_autofree char *name = g_strndup(word + 2, strcspn(word + 2, "="));
+    const char *nearest = ipb_spelling_nearest(name, (const char *const *) names->pdata);
+    return nearest != NULL ? g_strdup_printf(", did you mean --%s?", nearest) : g_strdup("");
+}
+
 bool
 ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *description, int *argc,
               char ***argv, int *ret_status)
@@ -66,7 +85,9 @@ ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char *desc
     g_option_context_add_main_entries(context, help_entry, NULL);
     g_autoptr(GError) error = NULL;
     if (!g_option_context_parse(context, argc, argv, &error)) {
-        *ret_status = ipb_cli_fail(verb, IPB_EXIT_USAGE, "%s", error->message);
+        bool is_unknown = g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION);
+        g_autofree char *hint = is_unknown ? suggest_option(options, error->message) : g_strdup("");
+        *ret_status = ipb_cli_fail(verb, IPB_EXIT_USAGE, "%s%s", error->message, hint);
         return false;
     }
     if (help) {
@@ -108,6 +129,20 @@ ipb_cli_fail(const IpbVerb *verb, int status, const char *format, ...)
     if (status == IPB_EXIT_USAGE)
         fprintf(stderr, "Try 'ipybox%s%s --help'.\n", *verb->name != '\0' ? " " : "", verb->name);
     return status;
+}
+
+int
+ipb_cli_fail_command(const IpbVerb *verb, const char *command, const char *const *commands)
+{
+    if (g_strv_contains(commands, command))
+        return ipb_cli_fail(verb, IPB_EXIT_USAGE, "%s: wrong number of arguments", command);
+    const char *nearest = ipb_spelling_nearest(command, commands);
+    if (nearest != NULL)
+        return ipb_cli_fail(verb, IPB_EXIT_USAGE, "no such command: %s, did you mean %s?", command,
+                            nearest);
+    g_autofree char *all = g_strjoinv(", ", (char **) commands);
+    return ipb_cli_fail(verb, IPB_EXIT_USAGE, "no such command: %s; the commands are: %s", command,
+                        all);
 }
 
 int

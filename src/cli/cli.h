@@ -58,6 +58,9 @@ bool ipb_cli_parse(const IpbVerb *verb, const GOptionEntry *options, const char 
 /* Prints "ipybox VERB: message" to stderr. For a usage error it also says how to get help. Returns
  * @status. */
 int ipb_cli_fail(const IpbVerb *verb, int status, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* The usage error for @command, the first argument of a verb that has @commands (NULL at the end):
+ * it is none of them, or has the wrong number of arguments. Returns the status. */
+int ipb_cli_fail_command(const IpbVerb *verb, const char *command, const char *const *commands);
 /* Prints "ipybox VERB: message" to stderr. */
 void ipb_cli_say(const IpbVerb *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* The exit status for an error of ours. */

@@ -264,6 +264,7 @@ remove_action(const Arguments *arguments, const char *name)
 static int
 run_command(const Arguments *arguments, int argc, char **argv)
 {
+    static const char *const COMMANDS[] = {"list", "test", "remove", NULL};
     const char *what = argc > 1 ? argv[1] : "list";
     if (g_str_equal(what, "list") && argc <= 2)
         return list_actions(arguments);
@@ -271,8 +272,7 @@ run_command(const Arguments *arguments, int argc, char **argv)
         return test_actions(arguments, argv + 2);
     if (g_str_equal(what, "remove") && argc == 3)
         return remove_action(arguments, argv[2]);
-    return ipb_cli_fail(&ipb_verb_actions, IPB_EXIT_USAGE,
-                        "unknown command, or wrong number of arguments: %s", what);
+    return ipb_cli_fail_command(&ipb_verb_actions, what, COMMANDS);
 }
 
 static int

@@ -51,8 +51,10 @@ print_layer(const char *name, IpbLayer *layer, const GError *error)
     g_autofree char *time = started != NULL ? g_date_time_format(started, "%F %R") : NULL;
     g_autofree char *workspace = ipb_cli_printable(ipb_layer_workspace(layer));
     g_autoptr(IpbLayerChanges) changes = ipb_layer_list(layer, NULL);
-    printf("%s  %s  %u changes  %s%s\n", name, time != NULL ? time : "", changes->changes->len,
-           workspace, ipb_layer_is_interrupted(layer) ? "  (a commit was interrupted)" : "");
+    guint n = changes->changes->len;
+    printf("%s  %s  %u %s  %s%s\n", name, time != NULL ? time : "", n,
+           n == 1 ? "change" : "changes", workspace,
+           ipb_layer_is_interrupted(layer) ? "  (a commit was interrupted)" : "");
 }
 
 static void
@@ -101,10 +103,13 @@ list_layers(const char *place, bool as_json)
 static int
 perform(const Arguments *arguments, int argc, char **argv)
 {
+    static const char *const COMMANDS[] = {"list", "show", "commit", "discard", NULL};
     g_autofree char *place = ipb_changes_review_place(arguments->staging_dir);
     const char *what = argc > 1 ? argv[1] : "list";
     if (g_str_equal(what, "list") && argc <= 2)
         return list_layers(place, arguments->as_json);
+    if (g_str_equal(what, "list") || !g_strv_contains(COMMANDS, what))
+        return ipb_cli_fail_command(&ipb_verb_changes, what, COMMANDS);
     if (argc < 3 || strchr(argv[2], '/') != NULL || *argv[2] == '.' || *argv[2] == '\0')
         return ipb_cli_fail(&ipb_verb_changes, IPB_EXIT_USAGE,
                             "\"%s\" needs a name from 'ipybox changes list'", what);
@@ -119,6 +124,7 @@ perform(const Arguments *arguments, int argc, char **argv)
         .sandbox_config = arguments->sandbox_config,
         .paths = argc > 3 ? (const char *const *) argv + 3 : NULL,
         .is_approved = arguments->is_approved,
+        .must_ask = true,
     };
     if (g_str_equal(what, "show") && argc == 3)
         return ipb_changes_review_show(&review, arguments->as_json, arguments->has_diffs);
@@ -126,8 +132,7 @@ perform(const Arguments *arguments, int argc, char **argv)
         return ipb_changes_review_commit(&review);
     if (g_str_equal(what, "discard"))
         return ipb_changes_review_discard(&review);
-    return ipb_cli_fail(&ipb_verb_changes, IPB_EXIT_USAGE,
-                        "unknown command, or wrong number of arguments: %s", what);
+    return ipb_cli_fail_command(&ipb_verb_changes, what, COMMANDS);
 }
 
 static int

@@ -252,17 +252,6 @@ open_gateway(GatewayCommand *command, const GatewayArguments *arguments,
            ipb_program_end_with_input(&command->program, ipb_runtime_loop(command->runtime), error);
 }
 
-/* Checked now, so that an error is reported before the first kernel starts. */
-static bool
-check_workspace(const char *path, GError **error)
-{
-    if (path == NULL || g_file_test(path, G_FILE_TEST_IS_DIR))
-        return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "--workspace %s is not a directory",
-                path);
-    return false;
-}
-
 /* Only the user can read what is in it. */
 static bool
 make_record_dir(const char *path, GError **error)
@@ -313,7 +302,7 @@ serve(const GatewayArguments *arguments)
     };
     g_autoptr(GError) error = NULL;
     if (ipb_program_init(&command.program, true, close_gateway, &command, &error) &&
-        check_workspace(arguments->kernel.workspace, &error) &&
+        ipb_options_check_workspace(arguments->kernel.workspace, &error) &&
         find_tool_server(&session, &error) &&
         check_sandbox_config(arguments->kernel.sandbox_config, &error) &&
         make_record_dir(arguments->record_dir, &error) &&

@@ -3,6 +3,8 @@
  * `ipybox` and `ipybox mcp`: the MCP server on standard input and output. When the client closes
  * standard input, or a signal arrives, it ends in order. A second signal ends it at once.
  */
+#include <unistd.h>
+
 #include "base/error.h"
 #include "cli/cli-runtime.h"
 #include "cli/cli.h"
@@ -59,6 +61,15 @@ report_unsandboxed(void)
                 "cells are not sandboxed: they can do what this user can do here. --sandbox runs "
                 "them in sandboxes",
                 NULL);
+}
+
+/* People who try the command alone would wait for nothing. */
+static void
+report_terminal(void)
+{
+    if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+        ipb_cli_say(&ipb_verb_mcp, "waiting for an MCP client on standard input, which is a "
+                                   "terminal here. Ctrl-D ends it, 'ipybox --help' shows more");
 }
 
 /* The client on standard input and output. */
@@ -125,6 +136,7 @@ set_up(McpCommand *command, const McpArguments *arguments, const IpbMcpToolOptio
     command->service = ipb_mcp_service_new(command->runtime, &service);
     if (!session.is_sandboxed)
         report_unsandboxed();
+    report_terminal();
     return connect_stdio(command, error);
 }
 

@@ -370,11 +370,7 @@ make_common(Command *command, GError **error)
     }
     command->root = g_canonicalize_filename(
         arguments->kernel.workspace != NULL ? arguments->kernel.workspace : ".", NULL);
-    if (g_file_test(command->root, G_FILE_TEST_IS_DIR))
-        return true;
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "--workspace %s is not a directory",
-                command->root);
-    return false;
+    return ipb_options_check_workspace(command->root, error);
 }
 
 /* What other machines can reach needs TLS, or a proxy. */

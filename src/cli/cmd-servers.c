@@ -148,6 +148,7 @@ run_servers(int argc, char **argv)
                        "[\"mcp-server-time\"]}'",
                        &argc, &argv, &status))
         return status;
+    static const char *const COMMANDS[] = {"list", "add", "remove", "import", NULL};
     g_autoptr(IpbRegistry) registry = ipb_registry_new(NULL);
     const char *what = argc > 1 ? argv[1] : "list";
     if (g_str_equal(what, "list") && argc <= 2)
@@ -158,8 +159,7 @@ run_servers(int argc, char **argv)
         return remove_server(registry, argv[2]);
     if (g_str_equal(what, "import") && argc == 3)
         return import_servers(registry, argv[2]);
-    return ipb_cli_fail(&ipb_verb_servers, IPB_EXIT_USAGE,
-                        "unknown command, or wrong number of arguments: %s", what);
+    return ipb_cli_fail_command(&ipb_verb_servers, what, COMMANDS);
 }
 
 const IpbVerb ipb_verb_servers = {

@@ -70,11 +70,8 @@ set_up(Command *command, const Arguments *arguments, GError **error)
     g_autofree char *token = NULL;
     g_autofree char *workspace =
         g_canonicalize_filename(arguments->workspace != NULL ? arguments->workspace : ".", NULL);
-    if (!g_file_test(workspace, G_FILE_TEST_IS_DIR)) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                    "--workspace %s is not a directory", workspace);
+    if (!ipb_options_check_workspace(workspace, error))
         return false;
-    }
     g_auto(GStrv) env = ipb_environment_application(NULL, workspace, /* is_sandboxed= */ false,
                                                     on_env_warning, NULL);
     IpbToolServerHttpOptions options = {

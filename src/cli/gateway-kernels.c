@@ -197,11 +197,8 @@ fill_in(const IpbGatewayKernels *kernels, Setup *setup, GError **error)
     session->is_staged = session->is_staged || (own->is_staged && session->is_sandboxed);
     if (session->is_staged && session->staging_dir == NULL)
         session->staging_dir = own->staging_dir;
-    if (session->workspace != NULL && !g_file_test(session->workspace, G_FILE_TEST_IS_DIR)) {
-        g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
-                    "--workspace %s is not a directory", session->workspace);
+    if (!ipb_options_check_workspace(session->workspace, error))
         return false;
-    }
     g_autoptr(IpbSandboxPolicy) policy =
         session->sandbox_config != NULL
             ? ipb_sandbox_policy_load(NULL, session->sandbox_config, error)

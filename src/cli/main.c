@@ -15,6 +15,7 @@
 
 #include "base/fd-limit.h"
 #include "base/file.h"
+#include "base/spelling.h"
 #include "cli/cli.h"
 
 static const IpbVerb *const VERBS[] = {
@@ -72,6 +73,42 @@ set_locale(void)
         setlocale(LC_CTYPE, "C.UTF-8");
 }
 
+static const IpbVerb *
+find_verb(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(VERBS); i++)
+        if (g_str_equal(name, VERBS[i]->name))
+            return VERBS[i];
+    return NULL;
+}
+
+static int
+fail_unknown_verb(const char *name)
+{
+    const char *names[G_N_ELEMENTS(VERBS) + 1] = {NULL};
+    for (size_t i = 0; i < G_N_ELEMENTS(VERBS); i++)
+        names[i] = VERBS[i]->name;
+    const char *nearest = ipb_spelling_nearest(name, names);
+    g_autofree char *shown = ipb_cli_printable(name);
+    g_autofree char *hint =
+        nearest != NULL ? g_strdup_printf(", did you mean %s?", nearest) : g_strdup("");
+    fprintf(stderr, "ipybox: no such verb: %s%s\nTry 'ipybox --help'.\n", shown, hint);
+    return IPB_EXIT_USAGE;
+}
+
+/* `help` and `help VERB`, as many programs have it: the same as --help. */
+static int
+help(const char *name)
+{
+    const IpbVerb *verb = name != NULL ? find_verb(name) : NULL;
+    if (name != NULL && verb == NULL)
+        return fail_unknown_verb(name);
+    if (verb != NULL)
+        return verb->run(2, (char *[]){(char *) verb->name, "--help", NULL});
+    print_help();
+    return IPB_EXIT_OK;
+}
+
 static int
 run_words(int argc, char **argv)
 {
@@ -83,12 +120,11 @@ run_words(int argc, char **argv)
         print_help();
         return IPB_EXIT_OK;
     }
+    if (argc > 1 && g_str_equal(argv[1], "help"))
+        return help(argc > 2 ? argv[2] : NULL);
     if (argc > 1 && argv[1][0] != '-') {
-        for (size_t i = 0; i < G_N_ELEMENTS(VERBS); i++)
-            if (g_str_equal(argv[1], VERBS[i]->name))
-                return run_verb(VERBS[i], argc - 1, argv + 1);
-        fprintf(stderr, "ipybox: no such verb: %s\nTry 'ipybox --help'.\n", argv[1]);
-        return IPB_EXIT_USAGE;
+        const IpbVerb *verb = find_verb(argv[1]);
+        return verb != NULL ? run_verb(verb, argc - 1, argv + 1) : fail_unknown_verb(argv[1]);
     }
     return run_verb(&ipb_verb_mcp, argc, argv);
 }

@@ -83,3 +83,16 @@ ipb_options_split(const char *list)
 {
     return list != NULL ? g_strsplit(list, ",", -1) : NULL;
 }
+
+bool
+ipb_options_check_workspace(const char *path, GError **error)
+{
+    if (path == NULL || g_file_test(path, G_FILE_TEST_IS_DIR))
+        return true;
+    bool is_there = g_file_test(path, G_FILE_TEST_EXISTS);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND,
+                is_there ? "--workspace %s is not a directory"
+                         : "--workspace %s does not exist: create the directory first",
+                path);
+    return false;
+}

@@ -98,3 +98,5 @@ void ipb_approval_arguments_clear(IpbApprovalArguments *arguments);
 
 /* Splits "a,b" into a vector, which the caller frees. NULL for NULL. */
 char **ipb_options_split(const char *list);
+/* Whether --workspace is a directory. NULL, if the option is not given, is fine. */
+bool ipb_options_check_workspace(const char *path, GError **error);

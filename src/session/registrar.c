@@ -17,6 +17,10 @@
 #define MAX_CONFIGURATION (1024 * 1024)
 
 static const char SANDBOX[] = "sandbox";
+static const char SANDBOX_NOTE[] =
+    "The server was started in the session's sandbox. There, uvx and npx cannot download programs "
+    "unless the sandbox allows their index and their cache. The user of ipybox can allow them with "
+    "--sandbox-config, or run servers outside of the sandbox with --unsandboxed-servers.";
 
 typedef struct {
     uint64_t number;
@@ -119,6 +123,20 @@ free_registration(Registration *registration)
     g_free(registration);
 }
 
+/* @error with a note, if the server may have failed because it was put into a sandbox: programs do
+ * not say so. Else a copy. */
+static GError *
+explain_failure(const Registration *registration, const GError *error)
+{
+    bool may_be_sandbox = registration->given != NULL &&
+                          ipb_json_get(ipb_json_root(registration->given), "command") != NULL &&
+                          (g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_SERVER) ||
+                           g_error_matches(error, IPYBOX_ERROR, IPYBOX_ERROR_TIMEOUT));
+    if (!may_be_sandbox)
+        return g_error_copy(error);
+    return g_error_new(error->domain, error->code, "%s\n%s", error->message, SANDBOX_NOTE);
+}
+
 static void
 on_registered(const char *const *modules, const IpbRegistration *registered, const GError *error,
               void *data)
@@ -133,7 +151,8 @@ on_registered(const char *const *modules, const IpbRegistration *registered, con
             ipb_tool_host_add_alias(tool_host, registration->name,
                                     ipb_json_root(registration->given), registered->id);
     }
-    registration->func(modules, error, registration->data);
+    g_autoptr(GError) explained = error != NULL ? explain_failure(registration, error) : NULL;
+    registration->func(modules, explained, registration->data);
 }
 
 static void

@@ -374,12 +374,39 @@ explain_name(const IpbSandboxPlan *plan, const char *path)
     return NULL;
 }
 
+static bool
+has_network(const IpbSandboxPlan *plan)
+{
+    for (guint i = 0; i < plan->listeners->len; i++)
+        if (g_array_index(plan->listeners, IpbPlanListener, i).kind != IPB_LISTENER_TOOLS)
+            return true;
+    return false;
+}
+
+/* Without a network nothing of ours sees the attempt. Libraries wrap the error, but keep its words,
+ * which are those of the C library. */
+static bool
+is_network_error(const char *evalue)
+{
+    static const char *const SIGNS[] = {"Temporary failure in name resolution",
+                                        "Name or service not known", "Network is unreachable"};
+    for (size_t i = 0; i < G_N_ELEMENTS(SIGNS); i++)
+        if (strstr(evalue, SIGNS[i]) != NULL)
+            return true;
+    return false;
+}
+
 char *
 ipb_sandboxing_explain_error(const IpbSandboxing *sandboxing, const char *ename, const char *evalue)
 {
     static const char *const ERRORS[] = {"PermissionError", "OSError", "FileNotFoundError", NULL};
     const IpbSandboxPlan *plan = sandboxing->plan;
-    if (plan == NULL || !g_strv_contains(ERRORS, ename))
+    if (plan == NULL)
+        return NULL;
+    if (is_network_error(evalue) && !has_network(plan))
+        return g_strdup("operation not permitted: the sandbox has no network; "
+                        "network.allowedDomains can allow domains");
+    if (!g_strv_contains(ERRORS, ename))
         return NULL;
     g_autofree char *path = find_path(plan, evalue, ": '");
     g_autofree char *target = find_path(plan, evalue, "' -> '");

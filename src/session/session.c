@@ -844,8 +844,9 @@ find_directory(const char *path, const char *what, GError **error)
     g_autofree char *directory = g_canonicalize_filename(path, NULL);
     if (g_file_test(directory, G_FILE_TEST_IS_DIR))
         return g_steal_pointer(&directory);
-    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "the %s is not a directory: %s", what,
-                directory);
+    bool is_there = g_file_test(directory, G_FILE_TEST_EXISTS);
+    g_set_error(error, IPYBOX_ERROR, IPYBOX_ERROR_NOT_FOUND, "the %s is not a directory: %s%s",
+                what, directory, is_there ? "" : " does not exist; create it first");
     return NULL;
 }
 

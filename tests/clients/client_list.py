@@ -195,7 +195,8 @@ CLIENTS = {
         npm("tests/clients/npm", "@anthropic-ai/claude-code"),
         features("errors images"),
         "Over HTTP it speaks revision 2026-07-28. Its model has to pass the `session_id` that the "
-        "first answer gives, to keep variables.",
+        "first answer gives, to keep variables. `claude -p` closes the questions of `--approve "
+        "ask` without an answer, so the calls are refused: use rules.",
         in_ci=True,
     ),
     "opencode": Client(

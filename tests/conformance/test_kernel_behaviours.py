@@ -34,9 +34,10 @@ TESTED = list(KERNELS) if WRITES or os.environ.get("IPYBOX_TEST_IPYKERNEL") else
 HEAD = """\
 # How the kernel differs from ipykernel
 
-This is what people meet in notebooks, with `ipybox kernel` and with ipykernel 7. A test runs each
-row on both kernels (`tests/conformance/test_kernel_behaviours.py`), on ours for each change, and
-this page is made from what it saw. ⏎ is the end of a line.
+This page lists differences between `ipybox kernel` and ipykernel 7 that you can see in notebooks.
+A test has run each example on both kernels and has written this page from the results
+(`tests/conformance/test_kernel_behaviours.py`). For each change of ipybox, it runs the examples on
+ipybox again. ⏎ is the end of a line.
 """
 
 SUITES_HEAD = """

@@ -64,6 +64,14 @@ def test_no(ipybox, place, workspace, old, layers, run_ipybox):
     assert old.read_text() == "old\n"
     (layer,) = left(run_ipybox)
     assert (layer["workspace"], layer["changes"]) == (str(workspace.resolve()), 2)
+    assert "  2 changes  " in run_ipybox("changes").stdout
+    again = Terminal([ipybox, "changes", "commit", layer["name"]], place)
+    again.expect("[d]iff: ")
+    again.type("n\n")
+    assert again.wait() == 0
+    assert KEPT.search(again.seen)
+    assert run_ipybox("changes", "discard", layer["name"], "new").returncode == 0
+    assert "  1 change  " in run_ipybox("changes").stdout
 
 
 def test_without_a_terminal(workspace, old, layers, run_ipybox):
@@ -72,7 +80,8 @@ def test_without_a_terminal(workspace, old, layers, run_ipybox):
     assert result.returncode == 0
     assert "~ old" in result.stderr
     again = run_ipybox("changes", "commit", name)
-    assert again.returncode == 0 and KEPT.search(again.stderr)
+    assert again.returncode == 1 and "~ old" in again.stderr
+    assert "there is no terminal to ask at" in again.stderr and "--yes" in again.stderr
     assert old.read_text() == "old\n"
     shown = run_ipybox("changes", "show", "--diff", name).stdout
     assert "  + new  (4 bytes)" in shown and "+more" in shown
@@ -104,7 +113,7 @@ def test_conflict_is_reported(workspace, old, layers, run_ipybox):
     old.write_text("by the host\n")
     result = run_ipybox("changes", "commit", "-y", name)
     assert result.returncode == 1
-    assert "conflict: " in result.stderr and "1 changes were committed, 1 were not" in result.stderr
+    assert "conflict: " in result.stderr and "1 change was committed, 1 was not" in result.stderr
     assert old.read_text() == "by the host\n"
     assert (workspace / "new").read_text() == "new\n"
 

@@ -686,6 +686,63 @@ def test_help(run_ipybox, words):
     assert done.returncode == 0 and done.stdout.startswith("Usage:") and done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["dcotor"], "ipybox: no such verb: dcotor, did you mean doctor?"),
+        (["foo"], "ipybox: no such verb: foo"),
+        (["help", "serv"], "ipybox: no such verb: serv, did you mean serve?"),
+        (["a\x1b[2J"], "ipybox: no such verb: a␛[2J"),
+        (["--sandbx"], "ipybox mcp: Unknown option --sandbx, did you mean --sandbox?"),
+        (["--workspce=x"], "ipybox mcp: Unknown option --workspce=x, did you mean --workspace?"),
+        (["run", "--hepl"], "ipybox run: Unknown option --hepl, did you mean --help?"),
+        (["run", "--zzzzzzzz"], "ipybox run: Unknown option --zzzzzzzz"),
+        (["run", "-x"], "ipybox run: Unknown option -x"),
+        (["servers", "lst"], "ipybox servers: no such command: lst, did you mean list?"),
+        (["servers", "remove"], "ipybox servers: remove: wrong number of arguments"),
+        (["changes", "comit"], "ipybox changes: no such command: comit, did you mean commit?"),
+        (["changes", "list", "x"], "ipybox changes: list: wrong number of arguments"),
+        (
+            ["changes", "diff", "x"],
+            "ipybox changes: no such command: diff; the commands are: list, show, commit, discard",
+        ),
+        (["actions", "tset"], "ipybox actions: no such command: tset, did you mean test?"),
+    ],
+)
+def test_a_misspelled_word(run_ipybox, words, message):
+    """A similar word is suggested, another one is not."""
+    done = run_ipybox(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    first, second = done.stderr.splitlines()
+    assert first == message
+    assert second.startswith("Try 'ipybox ") and second.endswith("--help'.")
+
+
+def test_help_is_a_word_too(run_ipybox):
+    assert run_ipybox("help").stdout == run_ipybox("--help").stdout
+    assert run_ipybox("help", "run").stdout == run_ipybox("run", "--help").stdout
+
+
+def test_the_server_at_a_terminal(ipybox, place, run_ipybox):
+    """A person who runs the command alone learns what it waits for. A host does not see that."""
+    with Terminal([ipybox], place) as terminal:
+        terminal.expect("waiting for an MCP client on standard input, which is a terminal here")
+        terminal.type("\x04")
+        assert terminal.wait() == 0
+    assert "waiting" not in run_ipybox().stderr
+
+
+@pytest.mark.parametrize("verb", ["mcp", "serve", "tool-server"])
+def test_a_workspace_that_does_not_exist(run_ipybox, workspace, verb):
+    (workspace / "file").touch()
+    done = run_ipybox(verb, "--workspace", "nowhere")
+    assert done.returncode == 1
+    assert f"{workspace}/nowhere does not exist" in done.stderr and "create" in done.stderr
+    done = run_ipybox(verb, "--workspace", "file")
+    assert done.returncode == 1
+    assert "not a directory" in done.stderr and "create" not in done.stderr
+
+
 def test_version(run_ipybox):
     assert re.fullmatch(r"ipybox \d+\.\d+\.\d+\S*\n", run_ipybox("--version").stdout)
 

@@ -77,6 +77,16 @@ def test_what_is_no_clear_yes_is_a_no(start, answer):
     assert "ApprovalRejectedError" in client.text(cell)
 
 
+def test_a_question_that_is_closed_says_what_to_do(start):
+    """A host that runs without a person closes all questions."""
+    client = start()
+    cell = client.start_cell(CALL)
+    client.reply(client.question(), result={"action": "cancel"})
+    text = client.text(cell)
+    assert "ApprovalRejectedError" in text and "closed the question without an answer" in text
+    assert "--approve" in text
+
+
 def test_an_error_is_a_no_that_says_why(start):
     client = start()
     cell = client.start_cell(CALL)

@@ -742,7 +742,8 @@ def test_refusals(
         (["--port=70000"], 2, "--port"),
         (["--max-kernels=0"], 2, "--max-kernels"),
         (["--token-file=none"], 1, "none"),
-        (["--workspace=nowhere"], 1, "nowhere is not a directory"),
+        (["--workspace=nowhere"], 1, "nowhere does not exist: create the directory first"),
+        (["--workspace=/dev/null"], 1, "/dev/null is not a directory"),
         ([f"--port={gateway.port}"], 1, str(gateway.port)),
         (["word"], 2, "word"),
     ):

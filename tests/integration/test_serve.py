@@ -14,6 +14,7 @@ from pathlib import Path
 
 import harness
 import pytest
+from docs_blocks import fenced
 from meeting import Meeting
 from serve_driver import (
     ACCEPT,
@@ -60,6 +61,27 @@ def test_session(serve):
     assert gone.status == 404 and gone.json()["error"]["code"] == -32001
     assert client.delete() == 404
     assert other.cell("2") == "2"
+
+
+def test_how_to_with_curl(serve, place):
+    """The command of docs/how-to/serve.md. A call with the id of its answer continues."""
+    document = (harness.ROOT / "docs/how-to/serve.md").read_text()
+    (block,) = (b for b in fenced("serve.md", document) if "8901/mcp" in b.text and b.kind == "sh")
+    commands = block.text.replace("localhost:8901", f"localhost:{serve.port}")
+    commands = commands.replace("TOKEN=…", f"TOKEN={serve.token}")
+
+    def run(arguments: dict[str, str]) -> dict:
+        changed = commands.replace('{"code": "6 * 7"}', json.dumps(arguments))
+        done = harness.run(["bash", "-e", "-c", changed], place)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["result"]
+
+    result = run({"code": "6 * 7"})
+    assert result["content"][0]["text"] == "42"
+    session = result["_meta"]["ipybox/session_id"]
+    assert session in result["content"][1]["text"]
+    run({"code": "x = 1", "session_id": session})
+    assert run({"code": "x", "session_id": session})["content"][0]["text"] == "1"
 
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])

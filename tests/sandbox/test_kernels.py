@@ -105,6 +105,29 @@ def test_files(kernels: Kernels) -> None:
         assert kernels.run(attempt(statement), "--no-sandbox").stdout == "done\n"
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import urllib.request; urllib.request.urlopen('http://name.example')",
+        "import socket; socket.create_connection(('192.0.2.1', 80))",
+    ],
+)
+def test_a_missing_network_is_told(kernel: Kernels, code: str) -> None:
+    """With a network, the proxy answers, and reports domains that it denies."""
+    text = "the sandbox has no network; network.allowedDomains can allow domains"
+    assert kernel.run(code).stderr.count(text) == 1
+    settings = {"allowedDomains": ["other.example"], "deniedDomains": []}
+    (kernel.place.workspace / "box.json").write_text(
+        json.dumps(
+            {
+                "network": settings,
+                "filesystem": {"denyRead": [], "allowWrite": ["."], "denyWrite": []},
+            }
+        )
+    )
+    assert text not in kernel.run(code, "--sandbox-config", "box.json").stderr
+
+
 def test_denied_files_are_told(kernel: Kernels) -> None:
     outside = kernel.place.home / "outside.txt"
     outside.write_text("x")

@@ -202,6 +202,23 @@ def test_what_the_client_registers(box: Box, flags: list[str], given: dict) -> N
         assert found == "written, written, read secret"
 
 
+@pytest.mark.parametrize("flags", [["--sandbox"], ["--sandbox", "--unsandboxed-servers"]])
+def test_a_server_that_fails_in_the_sandbox(box: Box, flags: list[str]) -> None:
+    """The error says that the server was in a sandbox, and what its user can do."""
+    params = {"command": "sh", "args": ["-c", "echo cannot make the cache >&2; exit 2"]}
+    arguments = {"server_name": "broken", "server_params": params}
+    with McpServer(
+        str(box.binary), box.place, "--workspace", str(box.place.workspace), *flags
+    ) as mcp:
+        result = mcp.tool("register_mcp_server", arguments)
+    text = result["content"][0]["text"]
+    assert result["isError"]
+    assert "cannot make the cache" in text
+    assert ("run servers outside of the sandbox with --unsandboxed-servers" in text) == (
+        flags == ["--sandbox"]
+    )
+
+
 # Third-party servers
 
 

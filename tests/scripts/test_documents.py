@@ -14,7 +14,8 @@ DOCS = harness.ROOT / "docs"
 LEAST_CHARACTERS = 12
 # What a page says at its top about its end.
 PROMISE = re.compile(
-    r"[Aa]t the end of this page|[Tt]his page (has|says|lists|shows|describes|compares|leads|is)\b"
+    r"[Aa]t the end of this page|"
+    r"[Tt]his page (has|says|lists|shows|describes|explains|compares|leads|is)\b"
 )
 PAGES = sorted([*DOCS.glob("*.md"), *(DOCS / "how-to").glob("*.md"), *DOCS.glob("internals/*.md")])
 # An index, and the first page of the site, which says what ipybox is.

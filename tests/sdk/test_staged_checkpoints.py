@@ -328,6 +328,24 @@ async def test_removed_after_a_commit(files: Path) -> None:
         assert os.listdir(files / "new") == []
 
 
+async def test_replaced_directory_after_a_commit(files: Path) -> None:
+    """A directory that takes the place of a committed one hides what the workspace has there, also
+    after a second commit: the session's own files stay."""
+    async with staged() as executor:
+        await executor.execute("import os; os.mkdir('new'); open('new/x', 'w').write('1')")
+        await executor.commit()
+        await executor.execute("import shutil; shutil.rmtree('new')")
+        await executor.execute("os.mkdir('new'); open('new/x', 'w').write('2')")
+        await executor.commit()
+        assert (files / "new/x").read_text() == "2"
+        for _ in range(2):
+            await executor.reset()
+            assert await text(executor, "print(open('new/x').read())") == "2"
+            assert (await executor.changes()).total == 0
+        await executor.execute("import os; os.remove('new/x')")
+        assert [each.path for each in (await executor.changes()).changes] == ["new/x"]
+
+
 async def test_fresh_kernel_during_a_commit(files: Path, home: harness.Place) -> None:
     """A sandbox is made when no commit runs: what was removed below a committed directory stays
     removed."""

@@ -405,6 +405,32 @@ test_hidden_below(Place *place, const void *data)
     g_assert_cmpstr(rest, ==, "-folder/inner/d");
 }
 
+/* Where the workspace's files are hidden, those of the layer stay after a commit. */
+static void
+test_hidden_committed(Place *place, const void *data)
+{
+    note_start(place);
+    put(place, true, "folder/a", "new");
+    make_opaque(place, "folder");
+    static const char *const PATHS[] = {"folder/a", NULL};
+    g_autoptr(IpbLayerChanges) done = commit(place, PATHS);
+    g_assert_true(find(done, "folder/a")->is_done);
+    expect(place, "folder/a", "new");
+    g_autofree char *committed = path_of(place, true, "folder/a");
+    for (int i = 0; i < 2; i++) {
+        ipb_layer_prune(place->layer);
+        g_assert_true(g_file_test(committed, G_FILE_TEST_EXISTS));
+        g_autoptr(IpbLayerChanges) changes = ipb_layer_list(place->layer, place->plan);
+        g_autofree char *text = describe(changes);
+        g_assert_cmpstr(text, ==, "-folder/b");
+    }
+    g_assert_cmpint(unlink(committed), ==, 0);
+    ipb_layer_prune(place->layer);
+    g_autoptr(IpbLayerChanges) removed = ipb_layer_list(place->layer, place->plan);
+    g_autofree char *rest = describe(removed);
+    g_assert_cmpstr(rest, ==, "-folder/a -folder/b");
+}
+
 /* --- attacks ---------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -1103,6 +1129,7 @@ main(int argc, char **argv)
     ADD("afterwards", test_afterwards);
     ADD("removed-afterwards", test_removed_afterwards);
     ADD("hidden-below", test_hidden_below);
+    ADD("hidden-committed", test_hidden_committed);
     ADD("protected", test_protected);
     ADD("protected-removal", test_protected_removal);
     ADD("special", test_special);

@@ -850,9 +850,9 @@ make_item(size_t *index)
 {
     const IpbNameRule *first = ipb_name_rules_at(*index), *rule;
     GString *item = g_string_new(NULL);
-    g_string_append_printf(item, "- %s: ", first->who);
     for (; (rule = ipb_name_rules_at(*index)) != NULL && is_like(rule, first); ++*index)
-        g_string_append_printf(item, "%s`%s`", rule == first ? "" : ", ", rule->pattern);
+        g_string_append_printf(item, "%s`%s`", rule == first ? "- " : ", ", rule->pattern);
+    g_string_append_printf(item, ": %s", first->who);
     if (!g_str_equal(first->refused, "changes"))
         g_string_append_printf(item, ". Refused: %s", first->refused);
     if (*first->key != '\0' && !g_str_equal(first->key, "allowNames"))

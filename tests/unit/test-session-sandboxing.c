@@ -169,6 +169,26 @@ test_an_error_of_a_rule_for_names(Fixture *fixture, const void *unused)
     g_assert_null(explain(fixture, "[Errno 2] No such file or directory: '.mcp.json'"));
 }
 
+/* Libraries have their own classes, with the words of the C library. */
+static void
+test_an_error_without_a_network(Fixture *fixture, const void *unused)
+{
+    static const char *const VALUES[] = {
+        "[Errno -3] Temporary failure in name resolution",
+        "<urlopen error [Errno -3] Temporary failure in name resolution>",
+        "[Errno 101] Network is unreachable",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(VALUES); i++) {
+        g_autofree char *text =
+            ipb_sandboxing_explain_error(fixture->sandboxing, "URLError", VALUES[i]);
+        g_assert_cmpstr(text, ==,
+                        "operation not permitted: the sandbox has no network; "
+                        "network.allowedDomains can allow domains");
+    }
+    g_assert_null(
+        ipb_sandboxing_explain_error(fixture->sandboxing, "URLError", "[Errno 111] refused"));
+}
+
 static void
 test_an_error_that_is_not_ours(Fixture *fixture, const void *unused)
 {
@@ -238,6 +258,7 @@ main(int argc, char **argv)
     ADD("name", test_a_name_is_reported);
     ADD("reported-already", test_an_error_that_is_reported_already);
     ADD("name-rule", test_an_error_of_a_rule_for_names);
+    ADD("no-network", test_an_error_without_a_network);
     ADD("not-ours", test_an_error_that_is_not_ours);
     ADD("names-of-packages", test_names_that_packages_may_have);
     ADD("socket", test_a_socket);

@@ -116,14 +116,14 @@ ipb_layer_files_is_opaque(int directory)
     return fgetxattr(directory, IPB_LAYER_OPAQUE, value, sizeof value) > 0 && value[0] == 'y';
 }
 
-/* Is @directory below @upper opaque, or one above it? Then the workspace's is hidden. */
-static bool
-is_hidden(int upper, const char *directory)
+bool
+ipb_layer_files_is_hidden(int upper, const char *path)
 {
-    g_autofree char *path = g_strdup(directory);
-    for (char *end = path + strlen(path); end != NULL; end = strrchr(path, '/')) {
+    g_autofree char *above = g_strdup(path);
+    char *end;
+    while ((end = strrchr(above, '/')) != NULL) {
         *end = '\0';
-        ipb_autofd fd = ipb_layer_files_open(upper, path, O_RDONLY | O_DIRECTORY);
+        ipb_autofd fd = ipb_layer_files_open(upper, above, O_RDONLY | O_DIRECTORY);
         if (fd >= 0 && ipb_layer_files_is_opaque(fd))
             return true;
     }
@@ -142,7 +142,7 @@ ipb_layer_files_is_unmarked(const IpbLayer *layer, int upper, const char *path,
     ipb_autofd in_lower =
         in_upper >= 0 ? ipb_layer_files_open(layer->workspace_fd, above, O_PATH | O_DIRECTORY) : -1;
     if (in_lower < 0 || ipb_layer_files_stamp(in_upper, name).exists ||
-        !ipb_layer_files_stamp(in_lower, name).exists || is_hidden(upper, above))
+        !ipb_layer_files_stamp(in_lower, name).exists || ipb_layer_files_is_hidden(upper, path))
         return false;
     *ret_upper = ipb_fd_steal(&in_upper);
     *ret_lower = ipb_fd_steal(&in_lower);

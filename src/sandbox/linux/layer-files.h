@@ -54,6 +54,8 @@ IpbNameKind ipb_layer_files_kind(mode_t mode);
 bool ipb_layer_files_is_whiteout(const struct stat *info);
 /* A directory of the layer that hides the workspace's. */
 bool ipb_layer_files_is_opaque(int directory);
+/* Is a directory above @path opaque? Then the workspace's @path is hidden. */
+bool ipb_layer_files_is_hidden(int upper, const char *path);
 /* Was @path, which was committed, removed from @upper without a mark? Overlayfs makes none in a
  * directory that was only in the upper layer when it was mounted, as before a commit. Then
  * *ret_upper and *ret_lower are its directories on both sides; the caller closes them. */

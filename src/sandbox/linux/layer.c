@@ -334,7 +334,8 @@ ipb_layer_prune(IpbLayer *layer)
         bool is_committed = committed->written.exists
                                 ? ipb_layer_files_are_equal(&committed->written, &now)
                                 : !committed->real.exists && ipb_layer_files_is_whiteout(&info);
-        if (is_committed)
+        /* The workspace's takes its place, if code can see that. */
+        if (is_committed && !ipb_layer_files_is_hidden(layer->upper_fd, path))
             unlinkat(parent, name, 0);
         if (!ipb_layer_files_stamp(parent, name).exists)
             ipb_layer_files_forget_written(committed);

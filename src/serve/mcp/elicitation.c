@@ -178,6 +178,12 @@ take_decision(IpbSession *session, uint64_t number, const IpbJson *result, const
         ipb_session_refuse(session, number, why);
         return;
     }
+    if (g_strcmp0(action, "cancel") == 0) {
+        ipb_session_refuse(session, number,
+                           "the MCP client closed the question without an answer, as hosts without "
+                           "a person do; " HINT);
+        return;
+    }
     ipb_session_respond(session, number,
                         g_strcmp0(action, "accept") == 0 && g_strcmp0(decision, "allow") == 0);
 }

@@ -642,26 +642,10 @@ new_call(IpbMcpTools *tools, IpbMcpRequest *request, const char *name, IpbNamedS
     return call;
 }
 
-/* The argument of the tool that is most similar to @name; NULL: none is similar. */
-static const char *
-nearest_argument(const Tool *tool, const char *name)
-{
-    const char *nearest = NULL;
-    size_t best = SIZE_MAX;
-    for (const char *const *known = tool->arguments; *known != NULL; known++) {
-        size_t distance = ipb_spelling_distance(name, *known);
-        if (distance >= best || distance > MAX(strlen(name), strlen(*known)) * 2 / 3)
-            continue;
-        best = distance;
-        nearest = *known;
-    }
-    return nearest;
-}
-
 static char *
 explain_unknown_argument(const Tool *tool, const char *name)
 {
-    const char *nearest = nearest_argument(tool, name);
+    const char *nearest = ipb_spelling_nearest(name, tool->arguments);
     g_autofree char *valid = g_utf8_make_valid(name, -1);
     g_autofree char *shown =
         g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), MAX_SHOWN_NAME));

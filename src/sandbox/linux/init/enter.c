@@ -123,8 +123,8 @@ await_answer(const Entry *entry)
     int n, left = ENTER_TIMEOUT_MS;
     while ((n = poll(&answer, 1, left)) < 0 && errno == EINTR && left > 0) {
         clock_gettime(CLOCK_MONOTONIC, &now);
-        left = ENTER_TIMEOUT_MS - (int) (1000 * (now.tv_sec - begun.tv_sec) +
-                                             (now.tv_nsec - begun.tv_nsec) / 1000000);
+        left = ENTER_TIMEOUT_MS -
+               (int) (1000 * (now.tv_sec - begun.tv_sec) + (now.tv_nsec - begun.tv_nsec) / 1000000);
         left = left > 0 ? left : 0;
     }
     return n != 0;
