@@ -115,6 +115,16 @@ def test_units_left_out_exist(check):
         assert name in check.list_units() and len(reason) > 20, name
 
 
+def test_all_units_have_results(check, known):
+    entry = known[check.UNITS_KERNEL]["unit tests"]
+    missing = set(check.list_expected_units()) - set(entry["programs"])
+    assert not missing, f"run scripts/check-kernels --write --units {','.join(sorted(missing))}"
+    assert [*entry["programs"]] == check.list_expected_units()
+    assert entry["left out"] == check.UNITS_LEFT_OUT
+    rows = {name: value | {"failed": []} for name, value in entry["programs"].items()}
+    assert check.judge_units(rows) == []
+
+
 @pytest.mark.parametrize(
     ("value", "is_broken"),
     [
