@@ -25,7 +25,7 @@ NOT_RUN = {
     "docs/how-to/call-tools.md": 1,
     "docs/how-to/claude-code.md": 1,
     "docs/how-to/deepagents.md": 4,
-    "docs/how-to/docker.md": 11,
+    "docs/how-to/docker.md": 12,
     "docs/how-to/dspy.md": 2,
     "docs/how-to/inspect.md": 4,
     "docs/how-to/install.md": 6,
