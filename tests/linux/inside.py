@@ -443,6 +443,11 @@ def limit(account: Account) -> str:
 # --- unit tests ----------------------------------------------------------------------------------
 
 UNIT_SECONDS = 1800
+# Single tests that are left out, by the program.
+UNIT_TESTS_LEFT_OUT = {
+    # It makes 400,000 links: too many for an emulated machine.
+    "test-sandbox-linux-layer": ["/layer/bounds-of-copies"],
+}
 
 
 def run_unit(program: Path) -> object:
@@ -459,8 +464,9 @@ def run_unit(program: Path) -> object:
         "IPYBOX_TEST_CACHE": "/none",
         "IPYBOX_TEST_PYTHON": str(ENVIRONMENT / "bin/python"),
     }
+    skip = [f"-s={test}" for test in UNIT_TESTS_LEFT_OUT.get(program.name, [])]
     process = subprocess.Popen(
-        [program],
+        [program, *skip],
         cwd=program.parent,
         env=environ,
         stdin=subprocess.DEVNULL,
