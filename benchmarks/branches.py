@@ -3,10 +3,10 @@
 """Times branches, checkpoints and undo of live sessions, by the Python SDK.
 
 For each size, a session fills so many MB of Python's heap; once also 1 GB of huge pages, as numpy
-asks for its large arrays. Then, in each round, it is forked, the
-branch runs the cell `1`, and ends; and a checkpoint is made, restored and dropped. Then cells run
-with an undo ring of 20 and without, and 20 cells are undone. One small session is forked many
-times, all branches live at once, and each runs a cell. With --sandbox, sessions are in sandboxes.
+asks for its large arrays. Then, in each round, it is forked, the branch runs the cell `1`, and
+ends; and a checkpoint is made, restored and dropped. Then cells run with an undo ring of 20 and
+without, and 20 cells are undone. One small session is forked many times, all branches live at once,
+and each runs a cell. With --sandbox, sessions are in sandboxes.
 With --cycles N, N checkpoints are made, restored and dropped. The descriptors of the core and the
 memory of this program's processes are shown before and after.
 

@@ -22,12 +22,6 @@ load(const void *bytes)
 
 /* --- counting --------------------------------------------------------------------------------- */
 
-static bool
-begins_char(char byte)
-{
-    return ((unsigned char) byte & 0xc0) != 0x80;
-}
-
 /* Of eight bytes. Those that continue a character have the two highest bits 10. The product has the
  * sum of the eight bytes in its highest one. */
 static size_t
@@ -44,7 +38,7 @@ ipb_utf8_count(const char *bytes, size_t size)
     for (; size - i >= sizeof(uint64_t); i += sizeof(uint64_t))
         n += count_word(load(bytes + i));
     for (; i < size; i++)
-        n += begins_char(bytes[i]);
+        n += ipb_utf8_begins_char(bytes[i]);
     return n;
 }
 
@@ -59,7 +53,7 @@ ipb_utf8_size_of(const char *bytes, size_t size, size_t n_chars)
         n_chars -= n;
     }
     for (; i < size; i++)
-        if (begins_char(bytes[i]) && n_chars-- == 0)
+        if (ipb_utf8_begins_char(bytes[i]) && n_chars-- == 0)
             break;
     return i;
 }

@@ -19,8 +19,14 @@ typedef struct {
     size_t n_pending;
 } IpbUtf8Decoder;
 
-/* How many characters begin in @bytes: bytes that do not continue one, so what is not UTF-8 can be
- * counted, too. */
+/* Whether a byte does not continue a character. */
+static inline bool
+ipb_utf8_begins_char(char byte)
+{
+    return ((unsigned char) byte & 0xc0) != 0x80;
+}
+
+/* How many characters begin in @bytes, so what is not UTF-8 can be counted, too. */
 size_t ipb_utf8_count(const char *bytes, size_t size);
 /* The size of the first @n_chars characters, counted likewise. */
 size_t ipb_utf8_size_of(const char *bytes, size_t size, size_t n_chars);

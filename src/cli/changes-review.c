@@ -203,21 +203,14 @@ ask(const IpbChangesReview *review, IpbLayer *layer, const IpbLayerChanges *chan
     }
 }
 
-/* "1 change", "2 changes". Caller frees. */
-static char *
-count_text(unsigned n)
-{
-    return g_strdup_printf(n == 1 ? "%u change" : "%u changes", n);
-}
-
 static void
 report_count(const IpbChangesReview *review, const IpbLayerChanges *changes, unsigned n_problems,
              const char *what)
 {
     unsigned n_done = changes->changes->len - n_problems;
-    g_autofree char *done = count_text(n_done);
-    ipb_cli_say(review->verb, "%s %s %s, %u %s not", done, n_done == 1 ? "was" : "were", what,
-                n_problems, n_problems == 1 ? "was" : "were");
+    ipb_cli_say(review->verb, "%u %s %s, %u %s not", n_done,
+                n_done == 1 ? "change was" : "changes were", what, n_problems,
+                n_problems == 1 ? "was" : "were");
 }
 
 static void

@@ -36,14 +36,6 @@ struct IpbClippedText {
     Tail blanks; /* white space after it */
 };
 
-/* --- characters ------------------------------------------------------------------------------- */
-
-static bool
-begins_char(char byte)
-{
-    return ((unsigned char) byte & 0xc0) != 0x80;
-}
-
 /* --- the end ---------------------------------------------------------------------------------- */
 
 static const char *
@@ -80,7 +72,7 @@ append_to_tail(Tail *tail, const char *bytes, size_t size, size_t max_chars)
     }
     if (kept > MAX_TAIL) {
         size_t excess = kept - MAX_TAIL;
-        while (excess < kept && !begins_char(text[excess]))
+        while (excess < kept && !ipb_utf8_begins_char(text[excess]))
             excess++;
         drop_from_tail(tail, ipb_utf8_count(text, excess), excess);
     }
@@ -127,7 +119,7 @@ append_to_head(IpbClippedText *text, const char *piece, size_t size)
     if (text->is_head_full)
         return 0;
     size_t room = MIN(size, MAX_HEAD - text->head->len);
-    while (room < size && room > 0 && !begins_char(piece[room]))
+    while (room < size && room > 0 && !ipb_utf8_begins_char(piece[room]))
         room--;
     size_t taken = ipb_utf8_size_of(piece, room, text->max_head_chars - text->n_head_chars);
     g_string_append_len(text->head, piece, (gssize) taken);
